@@ -1,0 +1,1 @@
+//! Applies works in a cluster and reports what happened.

@@ -1,0 +1,1 @@
+//! Kinds and names: serde and CRD types and their validation, nothing that runs.

@@ -1,0 +1,1 @@
+//! The Kubernetes HTTP API over a store, many spaces in one process.

@@ -1,0 +1,1 @@
+//! Benchmarks of the store, and load against any Kubernetes API.

@@ -1,0 +1,1 @@
+//! The built-in MQTT broker and its access rules.

@@ -1,0 +1,1 @@
+//! Go's text/template over a map of strings, with Go's outputs, errors and positions.

@@ -1,0 +1,1 @@
+//! What the control plane decides: spaces, projects, placement, transform, status.

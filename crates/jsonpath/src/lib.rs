@@ -1,0 +1,1 @@
+//! The JSONPath dialects of Kubernetes and KubeStellar.

@@ -1,0 +1,1 @@
+//! KRM function SDK and the interface, ipam, vlan and nad functions.

@@ -1,0 +1,1 @@
+//! Revisions, watch, compaction and the label index over interchangeable backends.

@@ -1,0 +1,1 @@
+//! The ManifestWork conversation: CloudEvents codec, resync, MQTT and loopback transports.
