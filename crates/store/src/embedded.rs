@@ -1,0 +1,85 @@
+//! The default backend: a log of checksummed frames and a snapshot, in one directory.
+//!
+//! ```text
+//! LOCK                              held while a process has the directory open
+//! snapshot-00000000000000041000     every object as it was at that revision
+//! log-00000000000000038211          changes after that revision, until the next log begins
+//! log-00000000000000054398
+//! ```
+//!
+//! Opening reads the newest snapshot and the changes after it. A snapshot shows the oldest revision of the history in
+//! memory, not the newest, so that history survives a restart. Logs that end before the snapshot are removed.
+
+mod files;
+mod frame;
+mod log;
+#[cfg(test)]
+mod power_loss;
+mod replay;
+mod snapshot;
+
+use std::{io, path::Path, sync::Arc};
+
+use self::{
+    files::{Disk, Files},
+    log::WriteLog,
+};
+use crate::{core::Core, error::OpenError, revision::Revision};
+
+/// A data directory that is not yet loaded.
+pub(crate) struct Embedded {
+    files: Arc<dyn Files>,
+    segment_bytes: u64,
+}
+
+/// A log file is closed when it has grown to this size: the unit in which disk is given back.
+const SEGMENT_BYTES: u64 = 16 << 20;
+
+impl Embedded {
+    /// Takes a directory into use.
+    pub(crate) fn on_disk(directory: &Path) -> Result<Self, OpenError> {
+        Ok(Self { files: Arc::new(Disk::open(directory)?), segment_bytes: SEGMENT_BYTES })
+    }
+
+    /// Reads everything back, cuts a torn tail, and begins to write after it.
+    pub(crate) fn load(self, core: &Core) -> Result<WriteLog, OpenError> {
+        let found = replay::replay(&*self.files, core)?;
+        WriteLog::begin(self.files, found, self.segment_bytes)
+    }
+}
+
+pub(crate) fn io_error(action: &'static str, file: &str, source: io::Error) -> OpenError {
+    OpenError::Io { action, file: file.to_owned(), source }
+}
+
+/// What a file is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Log(Revision),
+    Snapshot(Revision),
+    /// A file that was being made when the process ended.
+    Unfinished,
+}
+
+const UNFINISHED: &str = ".unfinished";
+
+fn log_name(revision: Revision) -> String {
+    format!("log-{:020}", revision.get())
+}
+
+fn snapshot_name(revision: Revision) -> String {
+    format!("snapshot-{:020}", revision.get())
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    if name.ends_with(UNFINISHED) {
+        return Some(Kind::Unfinished);
+    }
+    let (kind, number) = name.split_once('-')?;
+    let revision = Revision::new(number.parse().ok()?);
+    match kind {
+        "log" => Some(Kind::Log(revision)),
+        "snapshot" => Some(Kind::Snapshot(revision)),
+        _ => None,
+    }
+}
