@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use orrery_gotemplate::{Data, Limits, Template};
 use serde::Deserialize;
 
-const ROUNDS: u32 = 40;
+const ROUNDS: usize = 101;
 
 #[derive(Deserialize)]
 struct Vector {
@@ -30,7 +30,7 @@ fn main() {
     let vectors: Vec<Vector> = vectors.lines().map(|line| serde_json::from_str(line).expect("a vector")).collect();
     let sound: Vec<&Vector> = vectors.iter().filter(|vector| vector.error.is_empty()).collect();
 
-    println!("{} templates that give no error, {ROUNDS} rounds", sound.len());
+    println!("{} templates that give no error, the median of {ROUNDS} rounds", sound.len());
     let ours = measure_ours(&sound, &maps);
     print_row("ours", ours);
     if let Some(go) = measure_go(&sound, &maps) {
@@ -57,18 +57,23 @@ fn measure_ours(vectors: &[&Vector], maps: &[BTreeMap<String, String>]) -> (f64,
     };
     let parse = |vector: &Vector| Template::parse("t", &vector.template).expect("it parses");
     let parsed: Vec<Template> = vectors.iter().map(|vector| parse(vector)).collect();
-    let whole = average(vectors.len(), || vectors.iter().for_each(|vector| execute(&parse(vector), vector)));
-    let execution = average(vectors.len(), || parsed.iter().zip(vectors).for_each(|(t, v)| execute(t, v)));
+    let whole = median(vectors.len(), || vectors.iter().for_each(|vector| execute(&parse(vector), vector)));
+    let execution = median(vectors.len(), || parsed.iter().zip(vectors).for_each(|(t, v)| execute(t, v)));
     (whole, execution)
 }
 
-fn average(count: usize, mut round: impl FnMut()) -> f64 {
+/// Nanoseconds per template in the median round.
+fn median(count: usize, mut round: impl FnMut()) -> f64 {
     round();
-    let start = Instant::now();
-    for _ in 0..ROUNDS {
-        round();
-    }
-    start.elapsed().as_nanos() as f64 / f64::from(ROUNDS) / count as f64
+    let mut rounds: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            round();
+            start.elapsed()
+        })
+        .collect();
+    rounds.sort();
+    rounds[rounds.len() / 2].as_nanos() as f64 / count as f64
 }
 
 /// The same from the Go program in `interop/gotemplate/bench`.
@@ -104,9 +109,9 @@ fn hostile() {
         ("comparing long strings", r#"{{$x := printf "%200000d" 1}}{{range 10000}}{{if eq $x $x}}{{end}}{{end}}"#),
         ("nested parentheses", &nested),
     ];
-    println!("\nhostile templates, parsed and executed once:");
+    println!("\nhostile templates, parsed and executed, best of 50:");
     for (name, text) in cases {
-        let best = (0..5).map(|_| run_once(text)).min().unwrap_or_default();
+        let best = (0..50).map(|_| run_once(text)).min().unwrap_or_default();
         println!("{:>6} µs  {name}", best.as_micros());
     }
 }

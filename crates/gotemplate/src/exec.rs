@@ -22,7 +22,7 @@ pub(crate) fn execute(
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), Box<ExecError>> {
-    let root = template.root();
+    let root = &template.definitions().root;
     let dot = Value::Map(data);
     let mut exec = Exec {
         template,
@@ -265,7 +265,7 @@ impl<'a> Exec<'a, '_> {
 
     fn call(&mut self, dot: &Value<'a>, call: &'a Call) -> Outcome<()> {
         self.at = At::Call(call);
-        let Some(definition) = self.template.definition(&call.name) else {
+        let Some(definition) = self.template.definitions().get(&call.name) else {
             return self.fail(format!("template {} not defined", quote(&call.name, Shown::Printable)));
         };
         if self.depth == self.budget.nesting() {

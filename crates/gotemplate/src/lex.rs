@@ -146,7 +146,7 @@ impl<'t> Lexer<'t> {
     /// Text up to the next action, without the white space that the action's marker trims away.
     fn text_or_end(&mut self) -> Option<Token> {
         let start = self.position;
-        let Some(length) = self.rest().find(LEFT) else {
+        let Some(length) = find_left(self.rest()) else {
             self.position = self.text.len();
             self.state = State::Done;
             return (start < self.position).then(|| self.token(Kind::Text, start));
@@ -417,6 +417,18 @@ impl<'t> Lexer<'t> {
 /// Blank, tab, carriage return and newline: what may be trimmed, and what separates arguments.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+/// Where the next action begins; most text has no brace at all.
+fn find_left(text: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let brace = from + text[from..].find('{')?;
+        if text[brace..].starts_with(LEFT) {
+            return Some(brace);
+        }
+        from = brace + 1;
+    }
 }
 
 /// Whether the text after a left delimiter begins with a marker that trims.

@@ -10,8 +10,8 @@ pub struct Limits {
     pub template_bytes: usize,
     /// How deep actions, parentheses and template calls may stand in one another.
     pub nesting: usize,
-    /// How many nodes, commands, arguments and iterations may be worked off. A function that looks at strings pays one more
-    /// for every 64 bytes of them.
+    /// How many nodes, commands, arguments and iterations may be worked off. A function call counts as four, and as one more
+    /// for every 64 bytes of the strings it is given.
     pub steps: u64,
     /// How many bytes may be produced: the output and every string that a function makes on the way.
     pub output_bytes: usize,
@@ -24,6 +24,6 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { template_bytes: 1 << 20, nesting: 100, steps: 100_000, output_bytes: 1 << 20 }
+        Self { template_bytes: 1 << 20, nesting: 100, steps: 50_000, output_bytes: 1 << 20 }
     }
 }

@@ -13,15 +13,27 @@ use crate::limits::Limits;
 use crate::quote::{Shown, quote, unquote};
 use tokens::Tokens;
 
-/// The body of the template itself or of one that it defines.
+/// The template itself and those that it defines.
+#[derive(Debug)]
+pub(crate) struct Definitions {
+    pub(crate) root: Definition,
+    others: HashMap<Box<[u8]>, Definition>,
+}
+
+impl Definitions {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Definition> {
+        if *self.root.name == *name { Some(&self.root) } else { self.others.get(name) }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: Box<[u8]>,
     pub(crate) body: List,
 }
 
-/// All definitions in `text`; the template itself is one of them, under `name`.
-pub(crate) fn parse(name: &str, text: &str, limits: &Limits) -> Result<Vec<Definition>, ParseError> {
+/// Parses `text` as the template called `name`.
+pub(crate) fn parse(name: &str, text: &str, limits: &Limits) -> Result<Definitions, ParseError> {
     let refuse = |line, message| ParseError { template: name.to_owned(), line, message };
     let longest = limits.template_bytes.min(Limits::MAX_TEMPLATE_BYTES);
     if text.len() > longest {
@@ -32,13 +44,14 @@ pub(crate) fn parse(name: &str, text: &str, limits: &Limits) -> Result<Vec<Defin
         text,
         tokens: Tokens::new(text),
         scope: Scope::default(),
-        definitions: Vec::new(),
-        by_name: HashMap::new(),
+        defined: HashMap::new(),
         nesting: 0,
         limit: limits.nesting,
     };
-    parser.whole().map_err(|refusal| refuse(refusal.line.unwrap_or(parser.tokens.line()), refusal.message))?;
-    Ok(parser.definitions)
+    match parser.whole() {
+        Ok(root) => Ok(Definitions { root, others: parser.defined }),
+        Err(refusal) => Err(refuse(refusal.line.unwrap_or(parser.tokens.line()), refusal.message)),
+    }
 }
 
 struct Refusal {
@@ -54,8 +67,7 @@ struct Parser<'t> {
     text: &'t str,
     tokens: Tokens<'t>,
     scope: Scope<'t>,
-    definitions: Vec<Definition>,
-    by_name: HashMap<Box<[u8]>, usize>,
+    defined: HashMap<Box<[u8]>, Definition>,
     nesting: usize,
     limit: usize,
 }
@@ -162,7 +174,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl<'t> Parser<'t> {
-    fn whole(&mut self) -> Parsed<()> {
+    fn whole(&mut self) -> Parsed<Definition> {
         let mut body = List::new();
         while self.tokens.peek().kind != Kind::Eof {
             if self.tokens.peek().kind == Kind::LeftDelim {
@@ -180,23 +192,27 @@ impl<'t> Parser<'t> {
                 Item::Terminator(terminator) => return refuse(format!("unexpected {}", terminator.shown())),
             }
         }
-        self.define(self.name.as_bytes().into(), body)
+        self.resolved(self.name.as_bytes().into(), body)
     }
 
-    /// Adds a definition. Blank ones give way to others of the same name.
     fn define(&mut self, name: Box<[u8]>, body: List) -> Parsed<()> {
-        let Some(&existing) = self.by_name.get(&name) else {
-            self.by_name.insert(name.clone(), self.definitions.len());
-            self.definitions.push(Definition { name, body });
-            return Ok(());
-        };
-        let existing = &mut self.definitions[existing];
-        if ast::is_blank(&existing.body, self.text) {
-            existing.body = body;
-        } else if !ast::is_blank(&body, self.text) {
-            return refuse(format!("template: multiple definition of template {}", quote(&name, Shown::Printable)));
-        }
+        let definition = self.resolved(name.clone(), body)?;
+        self.defined.insert(name, definition);
         Ok(())
+    }
+
+    /// What a name means once `body` is defined too: a blank definition gives way to another.
+    fn resolved(&mut self, name: Box<[u8]>, body: List) -> Parsed<Definition> {
+        let Some(existing) = self.defined.remove(&name) else {
+            return Ok(Definition { name, body });
+        };
+        if ast::is_blank(&existing.body, self.text) {
+            return Ok(Definition { name, body });
+        }
+        if ast::is_blank(&body, self.text) {
+            return Ok(existing);
+        }
+        refuse(format!("template: multiple definition of template {}", quote(&name, Shown::Printable)))
     }
 
     fn definition(&mut self) -> Parsed<()> {

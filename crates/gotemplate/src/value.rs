@@ -68,7 +68,7 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn shared(bytes: Vec<u8>) -> Self {
-        Self::Str(Str::Shared(bytes.into()))
+        Self::Str(Str::Shared(Rc::new(bytes)))
     }
 
     /// The name of the Go type; nil has none.
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Str<'a> {
     Borrowed(&'a [u8]),
-    Shared(Rc<[u8]>),
+    Shared(Rc<Vec<u8>>),
 }
 
 impl Deref for Str<'_> {

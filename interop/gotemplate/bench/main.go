@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"text/template"
 	"time"
@@ -31,13 +32,17 @@ func execute(t *template.Template, q question) {
 	}
 }
 
-func average(rounds, count int, round func()) float64 {
+// Nanoseconds per template in the median round.
+func median(rounds, count int, round func()) float64 {
 	round()
-	start := time.Now()
-	for range rounds {
+	times := make([]time.Duration, rounds)
+	for i := range times {
+		start := time.Now()
 		round()
+		times[i] = time.Since(start)
 	}
-	return float64(time.Since(start).Nanoseconds()) / float64(rounds) / float64(count)
+	slices.Sort(times)
+	return float64(times[rounds/2].Nanoseconds()) / float64(count)
 }
 
 func main() {
@@ -60,12 +65,12 @@ func main() {
 	for i, q := range questions {
 		parsed[i] = parse(q)
 	}
-	whole := average(rounds, len(questions), func() {
+	whole := median(rounds, len(questions), func() {
 		for _, q := range questions {
 			execute(parse(q), q)
 		}
 	})
-	execution := average(rounds, len(questions), func() {
+	execution := median(rounds, len(questions), func() {
 		for i, q := range questions {
 			execute(parsed[i], q)
 		}

@@ -7,6 +7,9 @@ use crate::quote::{Shown, quote};
 use crate::unicode::to_text;
 use crate::value::Value;
 
+/// A call costs more than other steps, most of it for the memory of its arguments and result.
+const CALL_STEPS: u64 = 4;
+
 /// What a function wants an argument to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
@@ -209,7 +212,7 @@ impl<'a> Exec<'a, '_> {
             values.push(self.checked(last, wanted(function, arguments.len()))?);
         }
         let weight: usize = values.iter().map(Value::weight).sum();
-        self.spend_steps(1 + weight as u64 / 64)?;
+        self.spend_steps(CALL_STEPS + weight as u64 / 64)?;
         let result = match callee {
             Some(callee) => Err(funcs::Failure::not_callable(&values[0], &callee)),
             None => funcs::call(function, &values, self.budget.bytes_left()),

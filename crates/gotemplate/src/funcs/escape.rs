@@ -9,17 +9,21 @@ use crate::value::Value;
 
 pub(super) fn html<'a>(arguments: &[Value<'a>], limit: usize) -> Outcome<'a> {
     escaped(arguments, limit, |text, out| {
-        for &byte in text {
-            match byte {
-                b'"' => out.push_str("&#34;"),
-                b'\'' => out.push_str("&#39;"),
-                b'&' => out.push_str("&amp;"),
-                b'<' => out.push_str("&lt;"),
-                b'>' => out.push_str("&gt;"),
-                0 => out.push_str("\u{FFFD}"),
-                _ => out.push(byte),
-            }
-        }
+        copy_except(
+            text,
+            out,
+            |byte| matches!(byte, b'"' | b'\'' | b'&' | b'<' | b'>' | 0),
+            |byte, out| {
+                out.push_str(match byte {
+                    b'"' => "&#34;",
+                    b'\'' => "&#39;",
+                    b'&' => "&amp;",
+                    b'<' => "&lt;",
+                    b'>' => "&gt;",
+                    _ => "\u{FFFD}",
+                });
+            },
+        );
     })
 }
 
@@ -44,15 +48,24 @@ pub(super) fn js<'a>(arguments: &[Value<'a>], limit: usize) -> Outcome<'a> {
 }
 
 pub(super) fn urlquery<'a>(arguments: &[Value<'a>], limit: usize) -> Outcome<'a> {
+    let is_reserved = |byte: u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_' | b'.' | b'~');
     escaped(arguments, limit, |text, out| {
-        for &byte in text {
-            match byte {
-                b' ' => out.push(b'+'),
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
-                _ => out.push_str(&format!("%{byte:02X}")),
-            }
-        }
+        copy_except(text, out, is_reserved, |byte, out| match byte {
+            b' ' => out.push(b'+'),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        });
     })
+}
+
+/// Copies `text` in as few pieces as possible, but the special bytes as `replace` writes them.
+fn copy_except(text: &[u8], out: &mut Buffer, special: impl Fn(u8) -> bool, replace: impl Fn(u8, &mut Buffer)) {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&byte| special(byte)) {
+        out.push_bytes(&rest[..at]);
+        replace(rest[at], out);
+        rest = &rest[at + 1..];
+    }
+    out.push_bytes(rest);
 }
 
 fn escaped<'a>(arguments: &[Value<'a>], limit: usize, escape: impl Fn(&[u8], &mut Buffer)) -> Outcome<'a> {
