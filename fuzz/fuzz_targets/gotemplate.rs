@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use orrery_gotemplate::{Data, Limits, Template};
+use orrery_gotemplate::{Budget, Data, Limits, Template};
 
 fuzz_target!(|text: &str| {
     let limits = Limits { template_bytes: 1 << 16, nesting: 50, steps: 5_000, output_bytes: 1 << 16 };
@@ -11,12 +11,12 @@ fuzz_target!(|text: &str| {
     };
     let data = Data::from_iter([("clusterName", &b"virgo"[..]), ("empty", b""), ("raw", b"\xff\xe2\x98a<&'")]);
     let mut out = Vec::new();
-    let first = template.execute(&data, &limits, &mut out);
+    let first = template.execute(&data, &mut Budget::new(&limits), &mut out);
     assert!(out.len() <= limits.output_bytes);
     if Template::is_literal(text) {
         assert_eq!(out, text.as_bytes());
     }
     let mut again = Vec::new();
-    assert_eq!(first, template.execute(&data, &limits, &mut again));
+    assert_eq!(first, template.execute(&data, &mut Budget::new(&limits), &mut again));
     assert_eq!(out, again);
 });

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use orrery_gotemplate::{Data, Limits, Template};
+use orrery_gotemplate::{Budget, Data, Template};
 use serde::Deserialize;
 
 const ROUNDS: usize = 101;
@@ -49,10 +49,9 @@ fn print_row(who: &str, (whole, execution): (f64, f64)) {
 /// Nanoseconds per template: parsed and executed, and executed only.
 fn measure_ours(vectors: &[&Vector], maps: &[BTreeMap<String, String>]) -> (f64, f64) {
     let maps: Vec<Data> = maps.iter().map(|map| Data::from_iter(map.clone())).collect();
-    let limits = Limits::default();
     let execute = |template: &Template, vector: &Vector| {
         let mut out = Vec::new();
-        black_box(template.execute(&maps[vector.data], &limits, &mut out).is_ok());
+        black_box(template.execute(&maps[vector.data], &mut Budget::default(), &mut out).is_ok());
         black_box(out);
     };
     let parse = |vector: &Vector| Template::parse("t", &vector.template).expect("it parses");
@@ -119,7 +118,7 @@ fn hostile() {
 fn run_once(text: &str) -> Duration {
     let start = Instant::now();
     let mut out = Vec::new();
-    let result = Template::parse("t", text).map(|t| t.execute(&Data::new(), &Limits::default(), &mut out).is_ok());
+    let result = Template::parse("t", text).map(|t| t.execute(&Data::new(), &mut Budget::default(), &mut out).is_ok());
     black_box((result.is_ok(), out));
     start.elapsed()
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufWriter, Write};
 
-use orrery_gotemplate::{Data, Limits, Template, to_text};
+use orrery_gotemplate::{Budget, Data, Template, to_text};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
@@ -36,5 +36,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn expand(template: &str, data: &Data, out: &mut Vec<u8>) -> Result<(), String> {
     let template = Template::parse("t", template).map_err(|error| error.to_string())?;
-    template.execute(data, &Limits::default(), out).map_err(|error| error.to_string())
+    template.execute(data, &mut Budget::default(), out).map_err(|error| error.to_string())
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use crate::quote::{Shown, quote};
+
 /// A template that Go's parser would refuse, or that is beyond the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
@@ -11,6 +13,12 @@ pub struct ParseError {
 }
 
 impl ParseError {
+    /// The same error of a template that goes by another name.
+    pub fn renamed(mut self, template: &str) -> Self {
+        template.clone_into(&mut self.template);
+        self
+    }
+
     /// The line, counted from one, that the parser had reached.
     pub fn line(&self) -> usize {
         self.line
@@ -39,6 +47,15 @@ pub struct ExecError {
 }
 
 impl ExecError {
+    /// The same error of a template that goes by another name.
+    pub fn renamed(mut self, template: &str) -> Self {
+        if self.running == quote(self.template.as_bytes(), Shown::Printable) {
+            self.running = quote(template.as_bytes(), Shown::Printable);
+        }
+        template.clone_into(&mut self.template);
+        self
+    }
+
     /// The line of the part that failed, counted from one.
     pub fn line(&self) -> usize {
         self.line

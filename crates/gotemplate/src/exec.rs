@@ -1,25 +1,23 @@
 //! Walks the nodes of a template: what is written, chosen, repeated and called.
 
-mod budget;
 mod eval;
 
 use crate::ast::{Arm, Branch, Call, Command, Loop, Node, Pipe, Show, Term};
+use crate::budget::Budget;
 use crate::error::ExecError;
 use crate::fmt;
 use crate::lex::Span;
-use crate::limits::Limits;
 use crate::parse::Definition;
 use crate::quote::{Shown, quote};
 use crate::template::Template;
 use crate::unicode::to_text;
 use crate::value::{Data, Value};
-use budget::Budget;
 
 /// Runs the template and appends what it writes to `out`.
 pub(crate) fn execute(
     template: &Template,
     data: &Data,
-    limits: &Limits,
+    budget: &mut Budget,
     out: &mut Vec<u8>,
 ) -> Result<(), Box<ExecError>> {
     let root = &template.definitions().root;
@@ -32,7 +30,7 @@ pub(crate) fn execute(
         variables: vec![("$", dot.clone())],
         first_variable: 0,
         depth: 0,
-        budget: Budget::new(limits),
+        budget,
         out,
     };
     exec.list(&dot, &root.body).map(drop)
@@ -51,7 +49,7 @@ struct Exec<'a, 'o> {
     variables: Vec<(&'a str, Value<'a>)>,
     first_variable: usize,
     depth: usize,
-    budget: Budget,
+    budget: &'o mut Budget,
     out: &'o mut Vec<u8>,
 }
 

@@ -1,12 +1,12 @@
 //! Go's text/template over a map of strings, with Go's outputs, errors and positions.
 //!
 //! ```
-//! use orrery_gotemplate::{Data, Limits, Template};
+//! use orrery_gotemplate::{Budget, Data, Template};
 //!
 //! let template = Template::parse("url", "https://{{ .clusterName }}.example").unwrap();
 //! let data = Data::from_iter([("clusterName", "virgo")]);
 //! let mut out = Vec::new();
-//! template.execute(&data, &Limits::default(), &mut out).unwrap();
+//! template.execute(&data, &mut Budget::default(), &mut out).unwrap();
 //! assert_eq!(out, b"https://virgo.example");
 //! ```
 //!
@@ -19,10 +19,12 @@
 //! - A `%` in the template's name is shown as it is; Go would take it for a verb of its own message.
 
 mod ast;
+mod budget;
 mod error;
 mod exec;
 mod fmt;
 mod funcs;
+mod identifier;
 mod lex;
 mod limits;
 mod parse;
@@ -31,7 +33,9 @@ mod template;
 mod unicode;
 mod value;
 
+pub use budget::Budget;
 pub use error::{ExecError, ParseError};
+pub use identifier::is_identifier;
 pub use limits::Limits;
 pub use template::Template;
 pub use unicode::to_text;

@@ -1,5 +1,6 @@
 //! A parsed template: made once, executed many times.
 
+use crate::budget::Budget;
 use crate::error::{ExecError, ParseError};
 use crate::exec;
 use crate::limits::Limits;
@@ -32,8 +33,10 @@ impl Template {
     }
 
     /// Appends what the template says about `data` to `out`. After an error, `out` holds what was written before it.
-    pub fn execute(&self, data: &Data, limits: &Limits, out: &mut Vec<u8>) -> Result<(), ExecError> {
-        exec::execute(self, data, limits, out).map_err(|error| *error)
+    ///
+    /// What this costs is taken off the budget.
+    pub fn execute(&self, data: &Data, budget: &mut Budget, out: &mut Vec<u8>) -> Result<(), ExecError> {
+        exec::execute(self, data, budget, out).map_err(|error| *error)
     }
 
     pub(crate) fn name(&self) -> &str {

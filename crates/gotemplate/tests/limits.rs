@@ -1,6 +1,6 @@
 //! Hostile templates end early, with an error that names the limit, and on a small stack.
 
-use orrery_gotemplate::{Data, Limits, Template};
+use orrery_gotemplate::{Budget, Data, Limits, Template};
 
 /// Half of what Rust gives its threads; these tests run without optimisation, where frames are largest.
 const SMALL_STACK: usize = 1 << 20;
@@ -15,7 +15,7 @@ fn run(template: &str, limits: Limits) -> (usize, String) {
             Err(error) => return (0, error.to_string()),
         };
         let mut out = Vec::new();
-        let error = template.execute(&data, &limits, &mut out).err();
+        let error = template.execute(&data, &mut Budget::new(&limits), &mut out).err();
         (out.len(), error.map(|error| error.to_string()).unwrap_or_default())
     };
     let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(run).expect("a thread");
@@ -115,4 +115,16 @@ fn many_variables_do_not_slow_the_parser_down() {
     let declared: String = (0..20_000).map(|i| format!("{{{{$v{i} := 1}}}}")).collect();
     let (_, error) = run(&format!("{declared}{}", "{{$v0}}".repeat(20_000)), Limits::default());
     assert!(error.ends_with("the limit of 50000 steps is exceeded"), "{error:.200}");
+}
+
+#[test]
+fn executions_that_share_a_budget_stay_within_it_together() {
+    let template = Template::parse("t", "{{range 10}}{{.}}{{end}}").unwrap();
+    let mut budget = Budget::new(&Limits { output_bytes: 25, ..Limits::default() });
+    let mut out = Vec::new();
+    assert!(template.execute(&Data::new(), &mut budget, &mut out).is_ok());
+    assert!(template.execute(&Data::new(), &mut budget, &mut out).is_ok());
+    let error = template.execute(&Data::new(), &mut budget, &mut out).unwrap_err();
+    assert_eq!(out, b"0123456789012345678901234");
+    assert!(error.to_string().ends_with("the limit of 25 bytes of output is exceeded"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! What real Go answered for a fixed set of templates, down to the text of every error.
 
-use orrery_gotemplate::{Data, Limits, Template, to_text};
+use orrery_gotemplate::{Budget, Data, Limits, Template, to_text};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ fn answer(template: &str, data: &Data) -> (String, String) {
     let mut out = Vec::new();
     let error = match Template::parse("t", template) {
         Err(error) => error.to_string(),
-        Ok(template) => match template.execute(data, &Limits::default(), &mut out) {
+        Ok(template) => match template.execute(data, &mut Budget::default(), &mut out) {
             Err(error) => error.to_string(),
             Ok(()) => String::new(),
         },

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use generate::Generator;
-use orrery_gotemplate::{Data, Limits, Template, to_text};
+use orrery_gotemplate::{Budget, Data, Template, to_text};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize)]
@@ -93,7 +93,7 @@ fn answer(question: &Question) -> (String, String) {
     let data = Data::from_iter(question.data.clone());
     let mut out = Vec::new();
     let error = match Template::parse("t", &question.template) {
-        Ok(template) => template.execute(&data, &Limits::default(), &mut out).err().map(|error| error.to_string()),
+        Ok(template) => template.execute(&data, &mut Budget::default(), &mut out).err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     };
     (to_text(&out).into_owned(), error.unwrap_or_default())
