@@ -25,6 +25,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 pub(crate) use self::child::{ChildOptions, run_child};
+use self::population::Fifth;
 use crate::report::{Line, Report};
 
 /// What the user asks for.
@@ -115,7 +116,7 @@ impl Bench {
     fn populated(&self) -> anyhow::Result<&Store> {
         if self.populated.get().is_none() {
             let store = Store::memory(Config::default())?;
-            self.runtime.block_on(population::fill(&store))?;
+            self.runtime.block_on(population::fill(&store, Fifth::Unique))?;
             let _ = self.populated.set(store);
         }
         self.populated.get().context("the store was just made")

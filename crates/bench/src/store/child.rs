@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{memory, open};
+use super::{memory, open, population::Fifth};
 
 /// What the process does, and where its files are.
 #[derive(Args)]
@@ -24,9 +24,11 @@ pub(crate) struct ChildOptions {
 pub(crate) enum Part {
     /// Hold keys and values in a map, and tell how much memory that takes.
     HoldMap,
-    /// Fill a store, and tell how much memory it takes.
-    FillStore,
-    /// Open a filled store, and tell how long it took and how much memory it takes.
+    /// Fill a store with objects whose labels are all common, and tell how much memory it takes.
+    FillCommon,
+    /// Fill a store with objects that have a unique label each, and tell how much memory it takes.
+    FillUnique,
+    /// Open a filled store, and tell how long it took.
     OpenStore,
 }
 
@@ -34,7 +36,8 @@ pub(crate) enum Part {
 pub(crate) fn run_child(options: &ChildOptions) -> anyhow::Result<()> {
     match options.part {
         Part::HoldMap => print(&memory::hold_map()?),
-        Part::FillStore => print(&memory::fill_store(&options.directory)?),
+        Part::FillCommon => print(&memory::fill_store(&options.directory, Fifth::Common)?),
+        Part::FillUnique => print(&memory::fill_store(&options.directory, Fifth::Unique)?),
         Part::OpenStore => print(&open::open_store(&options.directory)?),
     }
 }

@@ -33,6 +33,8 @@ const BATCH: usize = 500;
 /// Most changes that are on their way to watchers: beyond that writing waits for them.
 const WINDOW: usize = 4 * BATCH;
 const ROUNDS: usize = 4;
+/// Watchers of spaces that nobody writes to.
+const IDLE: usize = 99_000;
 
 /// Who watches. Every change is wanted by exactly one watcher, however many there are.
 #[derive(Clone, Copy)]
@@ -43,14 +45,15 @@ enum Audience {
 }
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
-    let events = |audience| -> anyhow::Result<Quantity> {
-        let round = || bench.runtime.block_on(round(audience));
+    let events = |audience, idle| -> anyhow::Result<Quantity> {
+        let round = || bench.runtime.block_on(round(audience, idle));
         Ok(Quantity::rate(EVENTS, shortest(ROUNDS, round)?))
     };
     let raw = Quantity::rate(EVENTS, shortest(ROUNDS, || bench.runtime.block_on(raw_round(SPACES * RESOURCES)))?);
-    let few = events(Audience::Resources)?;
-    let many = events(Audience::Spaces)?;
-    let most = events(Audience::Namespaces)?;
+    let few = events(Audience::Resources, 0)?;
+    let many = events(Audience::Spaces, 0)?;
+    let most = events(Audience::Namespaces, 0)?;
+    let beside_idle = events(Audience::Spaces, IDLE)?;
     let line = |watchers: &str, measured| {
         Line::new(format!("watch dispatch to {watchers} watchers"), measured, "writing and waking on the same cores")
     };
@@ -58,11 +61,12 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         line("1,000", many).target(Target::AtLeast(1e6)).beside("as many messages to tasks behind 1,000 channels", raw),
         line("10", few).beside("the rate to 1,000 watchers", many),
         line("10,000", most).beside("the rate to 1,000 watchers", many),
+        line("1,000 of 100,000", beside_idle).beside("the rate to 1,000 watchers", many),
     ])
 }
 
 /// Writes everything while tasks of their own take in what their watchers are told; ends when the last has everything.
-async fn round(audience: Audience) -> anyhow::Result<Duration> {
+async fn round(audience: Audience, idle: usize) -> anyhow::Result<Duration> {
     let store = Store::memory(Config::default())?;
     let mut batches = batches()?;
     // Every object exists and every collection has its watchers before the clock starts.
@@ -73,9 +77,14 @@ async fn round(audience: Audience) -> anyhow::Result<Duration> {
     let mut consumers = JoinSet::new();
     for scope in audience.scopes() {
         let mut watcher = store.watch(scope, Selector::everything(), store.revision())?;
-        anyhow::ensure!(watcher.try_next()?.is_none(), "something happened before it was written");
+        nothing_happened(&mut watcher)?;
         consumers.spawn(consume(watcher, EVENTS / audience.size(), progress.clone()));
     }
+    let idle = (0..idle).map(|number| Scope::space("", &resource_name(0), &format!("idle-{number}")));
+    let mut idle = idle
+        .map(|scope| store.watch(scope, Selector::everything(), store.revision()))
+        .collect::<Result<Vec<Watcher>, _>>()?;
+    idle.iter_mut().try_for_each(nothing_happened)?;
     let start = Instant::now();
     for (number, batch) in batches.into_iter().enumerate() {
         progress.wait_for((number * BATCH).saturating_sub(WINDOW)).await;
@@ -85,8 +94,15 @@ async fn round(audience: Audience) -> anyhow::Result<Duration> {
         consumer??;
     }
     let elapsed = start.elapsed();
+    idle.iter_mut().try_for_each(nothing_happened)?;
     store.close().await;
     Ok(elapsed)
+}
+
+/// A watcher that is asked for the first time joins those who are told what happens.
+fn nothing_happened(watcher: &mut Watcher) -> anyhow::Result<()> {
+    anyhow::ensure!(watcher.try_next()?.is_none(), "a watcher was told something that it does not watch");
+    Ok(())
 }
 
 /// How much all consumers together have taken in.

@@ -11,26 +11,26 @@ use tokio::runtime::Runtime;
 use super::{
     Bench,
     child::{Part, in_child},
-    population::{self, OBJECTS, VALUE},
+    population::{self, Fifth, OBJECTS, VALUE},
     random::Random,
 };
 use crate::report::{Line, Quantity, Target};
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let map: Growth = in_child(Part::HoldMap, &bench.path("memory"))?;
-    let store: Growth = in_child(Part::FillStore, &bench.path("memory"))?;
-    let line = |name: &str, bytes: fn(&Growth) -> f64| {
-        Line::new(
-            format!("memory per key with 5 labels, {name}"),
-            Quantity::bytes(bytes(&store)),
-            "objects, labels and their index",
-        )
-        .target(Target::AtMost(300.0))
-        .beside("a HashMap of keys and values without labels", Quantity::bytes(bytes(&map)))
+    let common: Growth = in_child(Part::FillCommon, &bench.path("memory"))?;
+    let unique: Growth = in_child(Part::FillUnique, &bench.path("memory-unique"))?;
+    let line = |what: &str, growth: &Growth, bytes: fn(&Growth) -> u64| {
+        let measured = beyond_value(bytes(growth));
+        Line::new(format!("memory per key, {what}"), measured, "objects, labels and their index")
+            .target(Target::AtMost(300.0))
+            .beside("a HashMap of keys and values, without labels", beyond_value(bytes(&map)))
     };
     Ok(vec![
-        line("allocated", |growth| beyond_value(growth.allocated)),
-        line("resident", |growth| beyond_value(growth.resident)),
+        line("5 labels, allocated", &common, |growth| growth.allocated),
+        line("5 labels, resident", &common, |growth| growth.resident),
+        line("5 labels, one unique, allocated", &unique, |growth| growth.allocated),
+        line("5 labels, one unique, resident", &unique, |growth| growth.resident),
     ])
 }
 
@@ -43,8 +43,9 @@ pub(crate) struct Growth {
     resident: u64,
 }
 
-fn beyond_value(bytes: u64) -> f64 {
-    bytes as f64 / OBJECTS as f64 - VALUE as f64
+/// What a key takes of these bytes beyond its value.
+fn beyond_value(bytes: u64) -> Quantity {
+    Quantity::bytes(bytes as f64 / OBJECTS as f64 - VALUE as f64)
 }
 
 /// What the process uses now.
@@ -81,11 +82,11 @@ pub(crate) fn hold_map() -> anyhow::Result<Growth> {
 }
 
 /// Fills an embedded store with the population. Runs in a process of its own.
-pub(crate) fn fill_store(directory: &Path) -> anyhow::Result<Growth> {
+pub(crate) fn fill_store(directory: &Path, fifth: Fifth) -> anyhow::Result<Growth> {
     let runtime = Runtime::new()?;
     let (growth, store) = growth(|| {
         let store = Store::embedded(directory, Config::default())?;
-        runtime.block_on(population::fill(&store))?;
+        runtime.block_on(population::fill(&store, fifth))?;
         Ok(store)
     })?;
     runtime.block_on(store.close());

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use super::{
     Bench,
     child::{Part, in_child},
-    population::{self, OBJECTS},
+    population::{self, Fifth, OBJECTS},
 };
 use crate::{
     report::{Line, Quantity, Target},
@@ -31,7 +31,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let directory = bench.path("open");
     let store = Store::embedded(&directory, Config::default())?;
     bench.runtime.block_on(async {
-        population::fill(&store).await?;
+        population::fill(&store, Fifth::Unique).await?;
         store.close().await;
         anyhow::Ok(())
     })?;

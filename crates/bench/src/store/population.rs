@@ -29,15 +29,28 @@ pub(crate) fn key(number: usize) -> anyhow::Result<Key> {
     Ok(Key::new("", "configmaps", "bench", &namespace, &name)?)
 }
 
-/// A value that does not compress, with the five labels of an object: three with few values, one that selects
-/// [`SELECTED`] objects, one that no other object has.
-pub(crate) fn content(number: usize, random: &mut Random) -> Content {
+/// What the fifth label of an object is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fifth {
+    /// A label that a hundred objects have in common.
+    Common,
+    /// A label that no other object has.
+    Unique,
+}
+
+/// A value that does not compress, with five labels: three with few values, one that selects [`SELECTED`] objects, and
+/// the fifth.
+pub(crate) fn content(number: usize, fifth: Fifth, random: &mut Random) -> Content {
+    let instance = match fifth {
+        Fifth::Common => number % (OBJECTS / 100),
+        Fifth::Unique => number,
+    };
     Content::new(random.bytes(VALUE))
         .label("environment", ["production", "staging", "development"][number % 3])
         .label("tier", ["web", "database", "cache", "queue"][number % 4])
         .label("region", &format!("region-{}", number % 10))
         .label(SELECTIVE, &selective_value(number / SELECTED))
-        .label("app.kubernetes.io/instance", &format!("instance-{number:06}"))
+        .label("app.kubernetes.io/instance", &format!("instance-{instance:06}"))
 }
 
 /// The values of the selective label, numbered from zero.
@@ -53,12 +66,12 @@ pub(crate) fn shuffled(seed: u64) -> Vec<usize> {
 }
 
 /// Writes all objects, in an order that is not that of their keys.
-pub(crate) async fn fill(store: &Store) -> anyhow::Result<()> {
+pub(crate) async fn fill(store: &Store, fifth: Fifth) -> anyhow::Result<()> {
     let mut random = Random::new(1);
     for numbers in shuffled(2).chunks(BATCH) {
         let mut batch = Batch::new();
         for &number in numbers {
-            batch = batch.put(key(number)?, Expect::Absent, content(number, &mut random));
+            batch = batch.put(key(number)?, Expect::Absent, content(number, fifth, &mut random));
         }
         store.commit(batch).await?;
     }
@@ -73,10 +86,13 @@ mod tests {
 
     #[test]
     fn objects_are_as_they_are_described() {
-        let labels = |number| content(number, &mut Random::new(1)).labels;
-        let distinct =
-            |label: usize| (0..OBJECTS).map(|number| labels(number)[label].1.clone()).collect::<BTreeSet<_>>().len();
-        assert_eq!([0, 1, 2, 3, 4].map(distinct), [3, 4, 10, OBJECTS / SELECTED, OBJECTS]);
+        let labels = |number, fifth| content(number, fifth, &mut Random::new(1)).labels;
+        let distinct = |fifth, label: usize| {
+            let values = (0..OBJECTS).map(|number| labels(number, fifth)[label].1.clone());
+            values.collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!([0, 1, 2, 3].map(|label| distinct(Fifth::Common, label)), [3, 4, 10, OBJECTS / SELECTED]);
+        assert_eq!([Fifth::Common, Fifth::Unique].map(|fifth| distinct(fifth, 4)), [OBJECTS / 100, OBJECTS]);
         let keys: BTreeSet<_> = (0..OBJECTS).map(|number| key(number).unwrap()).collect();
         assert_eq!(keys.len(), OBJECTS);
         assert!(keys.iter().all(|key| scope().contains(key)));

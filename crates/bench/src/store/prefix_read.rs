@@ -13,7 +13,7 @@ use crate::{
     sample::{shortest, time},
 };
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 25;
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let store = bench.populated()?;
