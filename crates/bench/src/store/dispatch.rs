@@ -1,5 +1,7 @@
 //! How many changes a second reach those who watch for them, and whether it matters how many watch.
 
+mod plan;
+
 use std::{
     sync::{
         Arc,
@@ -8,86 +10,66 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orrery_store::{Batch, Config, Content, Expect, Key, Scope, Selector, Store, Watched, Watcher};
+use orrery_store::{Config, Store, Watched, Watcher};
 use tokio::{
     sync::{Notify, mpsc},
     task::JoinSet,
 };
 
+use self::plan::{Audience, BATCH, EVENTS, Plan};
 use super::{Bench, population::VALUE, random::Random};
 use crate::{
     report::{Line, Quantity, Target},
     sample::shortest,
 };
 
-/// One object in each namespace of each space, of each resource. All variants write the same objects in the same order.
-const RESOURCES: usize = 10;
-const SPACES: usize = 100;
-const NAMESPACES: usize = 10;
-const KEYS: usize = RESOURCES * SPACES * NAMESPACES;
-
-/// How often every object is written in a round.
-const PASSES: usize = 10;
-const EVENTS: usize = KEYS * PASSES;
-const BATCH: usize = 500;
 /// Most changes that are on their way to watchers: beyond that writing waits for them.
 const WINDOW: usize = 4 * BATCH;
 const ROUNDS: usize = 4;
-/// Watchers of spaces that nobody writes to.
-const IDLE: usize = 99_000;
-
-/// Who watches. Every change is wanted by exactly one watcher, however many there are.
-#[derive(Clone, Copy)]
-enum Audience {
-    Resources,
-    Spaces,
-    Namespaces,
-}
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
-    let events = |audience, idle| -> anyhow::Result<Quantity> {
-        let round = || bench.runtime.block_on(round(audience, idle));
-        Ok(Quantity::rate(EVENTS, shortest(ROUNDS, round)?))
+    let rate = |audience| -> anyhow::Result<Quantity> {
+        let deliveries = Plan::new(audience)?.deliveries();
+        Ok(Quantity::rate(deliveries, shortest(ROUNDS, || bench.runtime.block_on(round(audience)))?))
     };
-    let raw = Quantity::rate(EVENTS, shortest(ROUNDS, || bench.runtime.block_on(raw_round(SPACES * RESOURCES)))?);
-    let few = events(Audience::Resources, 0)?;
-    let many = events(Audience::Spaces, 0)?;
-    let most = events(Audience::Namespaces, 0)?;
-    let beside_idle = events(Audience::Spaces, IDLE)?;
-    let line = |watchers: &str, measured| {
-        Line::new(format!("watch dispatch to {watchers} watchers"), measured, "writing and waking on the same cores")
+    let raw = Quantity::rate(EVENTS, shortest(ROUNDS, || bench.runtime.block_on(raw_round(1_000)))?);
+    let line = |what: &str, measured| {
+        Line::new(format!("watch dispatch, {what}"), measured, "the thread that writes, a quarter of it dispatch")
     };
+    let each = rate(Audience::Spaces)?;
     Ok(vec![
-        line("1,000", many).target(Target::AtLeast(1e6)).beside("as many messages to tasks behind 1,000 channels", raw),
-        line("10", few).beside("the rate to 1,000 watchers", many),
-        line("10,000", most).beside("the rate to 1,000 watchers", many),
-        line("1,000 of 100,000", beside_idle).beside("the rate to 1,000 watchers", many),
+        line("1,000 watchers of 5 kinds of buckets", rate(Audience::Mixed)?)
+            .target(Target::AtLeast(1e6))
+            .beside("messages to tasks behind 1,000 channels", raw),
+        line("1,000 watchers, one for each change", each).beside("messages to tasks behind 1,000 channels", raw),
+        line("10 watchers, one for each change", rate(Audience::Resources)?).beside("the line with 1,000", each),
+        line("10,000 watchers, one for each change", rate(Audience::Namespaces)?).beside("the line with 1,000", each),
+        line("1,000 beside 99,000 of other spaces", rate(Audience::SpacesBesideIdle)?)
+            .beside("the line with 1,000", each),
     ])
 }
 
 /// Writes everything while tasks of their own take in what their watchers are told; ends when the last has everything.
-async fn round(audience: Audience, idle: usize) -> anyhow::Result<Duration> {
+async fn round(audience: Audience) -> anyhow::Result<Duration> {
+    let plan = Plan::new(audience)?;
     let store = Store::memory(Config::default())?;
-    let mut batches = batches()?;
-    // Every object exists and every collection has its watchers before the clock starts.
-    for batch in batches.drain(..KEYS / BATCH) {
+    // Every object exists and everybody watches before the clock starts.
+    for batch in plan.first {
         store.commit(batch).await?;
     }
     let progress = Arc::new(Progress::default());
-    let mut consumers = JoinSet::new();
-    for scope in audience.scopes() {
-        let mut watcher = store.watch(scope, Selector::everything(), store.revision())?;
+    let (mut consumers, mut idle) = (JoinSet::new(), Vec::new());
+    for watch in plan.watches {
+        let mut watcher = store.watch(watch.scope, watch.selector, store.revision())?;
         nothing_happened(&mut watcher)?;
-        consumers.spawn(consume(watcher, EVENTS / audience.size(), progress.clone()));
+        match watch.expected {
+            0 => idle.push(watcher),
+            expected => drop(consumers.spawn(consume(watcher, expected, progress.clone()))),
+        }
     }
-    let idle = (0..idle).map(|number| Scope::space("", &resource_name(0), &format!("idle-{number}")));
-    let mut idle = idle
-        .map(|scope| store.watch(scope, Selector::everything(), store.revision()))
-        .collect::<Result<Vec<Watcher>, _>>()?;
-    idle.iter_mut().try_for_each(nothing_happened)?;
     let start = Instant::now();
-    for (number, batch) in batches.into_iter().enumerate() {
-        progress.wait_for((number * BATCH).saturating_sub(WINDOW)).await;
+    for (number, batch) in plan.batches.into_iter().enumerate() {
+        progress.wait_for((number * BATCH).saturating_sub(WINDOW) * plan.wanted_by).await;
         store.commit(batch).await?;
     }
     while let Some(consumer) = consumers.join_next().await {
@@ -142,73 +124,6 @@ async fn consume(mut watcher: Watcher, expected: usize, progress: Arc<Progress>)
     Ok(())
 }
 
-/// The writes of a round, after one pass that creates everything.
-fn batches() -> anyhow::Result<Vec<Batch>> {
-    let mut random = Random::new(8);
-    let mut batches = Vec::new();
-    for _ in 0..=PASSES {
-        let mut numbers: Vec<usize> = (0..KEYS).collect();
-        random.shuffle(&mut numbers);
-        for numbers in numbers.chunks(BATCH) {
-            let mut batch = Batch::new();
-            for &number in numbers {
-                batch = batch.put(key(number)?, Expect::Anything, Content::new(random.bytes(VALUE)));
-            }
-            batches.push(batch);
-        }
-    }
-    Ok(batches)
-}
-
-fn key(number: usize) -> anyhow::Result<Key> {
-    let (resource, rest) = (number % RESOURCES, number / RESOURCES);
-    let (space, namespace) = (rest % SPACES, rest / SPACES);
-    Ok(Key::new("", &resource_name(resource), &space_name(space), &namespace_name(namespace), "object")?)
-}
-
-fn resource_name(number: usize) -> String {
-    format!("resource-{number}")
-}
-
-fn space_name(number: usize) -> String {
-    format!("space-{number}")
-}
-
-fn namespace_name(number: usize) -> String {
-    format!("namespace-{number}")
-}
-
-impl Audience {
-    /// How many watchers it has.
-    fn size(self) -> usize {
-        match self {
-            Self::Resources => RESOURCES,
-            Self::Spaces => RESOURCES * SPACES,
-            Self::Namespaces => KEYS,
-        }
-    }
-
-    fn scopes(self) -> Vec<Scope> {
-        let resources = (0..RESOURCES).map(resource_name);
-        let spaces = |resource: &str| -> Vec<Scope> {
-            (0..SPACES).map(|space| Scope::space("", resource, &space_name(space))).collect()
-        };
-        let namespaces = |resource: &str| -> Vec<Scope> {
-            let pairs = (0..SPACES * NAMESPACES).map(|number| (number % SPACES, number / SPACES));
-            pairs
-                .map(|(space, namespace)| {
-                    Scope::namespace("", resource, &space_name(space), &namespace_name(namespace))
-                })
-                .collect()
-        };
-        match self {
-            Self::Resources => resources.map(|resource| Scope::resource("", &resource)).collect(),
-            Self::Spaces => resources.flat_map(|resource| spaces(&resource)).collect(),
-            Self::Namespaces => resources.flat_map(|resource| namespaces(&resource)).collect(),
-        }
-    }
-}
-
 /// Sends as many messages from a thread to tasks behind channels, in bursts of the same size, without a store.
 async fn raw_round(receivers: usize) -> anyhow::Result<Duration> {
     let progress = Arc::new(Progress::default());
@@ -238,21 +153,4 @@ async fn raw_round(receivers: usize) -> anyhow::Result<Duration> {
     }
     progress.wait_for(EVENTS).await;
     Ok(start.elapsed())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_change_is_wanted_by_one_watcher() {
-        for audience in [Audience::Resources, Audience::Spaces, Audience::Namespaces] {
-            let scopes = audience.scopes();
-            assert_eq!(scopes.len(), audience.size());
-            for number in (0..KEYS).step_by(997) {
-                let key = key(number).unwrap();
-                assert_eq!(scopes.iter().filter(|scope| scope.contains(&key)).count(), 1, "{key}");
-            }
-        }
-    }
 }
