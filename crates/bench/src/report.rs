@@ -39,9 +39,7 @@ pub(crate) enum Target {
     AtLeast(f64),
     AtMost(f64),
     /// At most so many times the raw measurement.
-    AtMostRatio(f64),
-    /// At least so many times the raw measurement.
-    AtLeastRatio(f64),
+    RatioAtMost(f64),
 }
 
 /// The least that the machine needs for the same, measured in the same run.
@@ -76,8 +74,7 @@ impl Line {
         self.met = self.target.and_then(|target| match target {
             Target::AtLeast(bound) => Some(value >= bound),
             Target::AtMost(bound) => Some(value <= bound),
-            Target::AtLeastRatio(bound) => ratio.map(|ratio| ratio >= bound),
-            Target::AtMostRatio(bound) => ratio.map(|ratio| ratio <= bound),
+            Target::RatioAtMost(bound) => ratio.map(|ratio| ratio <= bound),
         });
         self
     }
@@ -97,11 +94,7 @@ mod tests {
         assert_eq!([met(5.0, Target::AtLeast(5.0)), met(4.9, Target::AtLeast(5.0))], [Some(true), Some(false)]);
         assert_eq!([met(5.0, Target::AtMost(5.0)), met(5.1, Target::AtMost(5.0))], [Some(true), Some(false)]);
         assert_eq!(
-            [met(150.0, Target::AtMostRatio(1.5)), met(151.0, Target::AtMostRatio(1.5))],
-            [Some(true), Some(false)]
-        );
-        assert_eq!(
-            [met(80.0, Target::AtLeastRatio(0.8)), met(79.0, Target::AtLeastRatio(0.8))],
+            [met(150.0, Target::RatioAtMost(1.5)), met(151.0, Target::RatioAtMost(1.5))],
             [Some(true), Some(false)]
         );
     }
@@ -109,6 +102,6 @@ mod tests {
     #[test]
     fn a_ratio_without_a_raw_measurement_is_not_judged() {
         let line = Line::new("it", Quantity::nanoseconds(1.0), "the machine");
-        assert_eq!(line.target(Target::AtMostRatio(1.5)).met, None);
+        assert_eq!(line.target(Target::RatioAtMost(1.5)).met, None);
     }
 }

@@ -50,8 +50,7 @@ fn target(line: &Line) -> String {
     let text = match target {
         Target::AtLeast(bound) => format!("≥ {}", quantity(bound)),
         Target::AtMost(bound) => format!("≤ {}", quantity(bound)),
-        Target::AtLeastRatio(bound) => format!("≥ {}× raw", significant(bound)),
-        Target::AtMostRatio(bound) => format!("≤ {}× raw", significant(bound)),
+        Target::RatioAtMost(bound) => format!("≤ {}× raw", significant(bound)),
     };
     match line.met {
         Some(true) => format!("{text} ✓"),

@@ -46,14 +46,13 @@ pub(crate) fn run_child(options: &ChildOptions) -> anyhow::Result<()> {
 pub(crate) fn in_child<T: DeserializeOwned>(part: Part, directory: &Path) -> anyhow::Result<T> {
     let name = part.to_possible_value().context("every part has a name")?;
     let program = std::env::current_exe().context("cannot find this program")?;
-    let output = Command::new(program)
-        .args(["store-child", name.get_name()])
-        .arg(directory)
+    let mut command = Command::new(program);
+    command.args(["store-child", name.get_name()]).arg(directory).stderr(Stdio::inherit());
+    if !matches!(part, Part::OpenStore) {
         // The allocator keeps freed pages for ten seconds, and nobody wants to wait that long: they are not the store's.
-        .env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start this program again")?;
+        command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0");
+    }
+    let output = command.output().context("cannot start this program again")?;
     anyhow::ensure!(output.status.success(), "the process for {part:?} failed: {}", output.status);
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -16,21 +16,23 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::plan::{Audience, BATCH, EVENTS, Plan};
+use self::plan::{Audience, BATCH, Plan};
 use super::{Bench, population::VALUE, random::Random};
 use crate::{
     report::{Line, Quantity, Target},
     sample::shortest,
 };
 
+/// Changes in a round.
+const EVENTS: usize = 100_000;
 /// Most changes that are on their way to watchers: beyond that writing waits for them.
 const WINDOW: usize = 4 * BATCH;
 const ROUNDS: usize = 4;
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let rate = |audience| -> anyhow::Result<Quantity> {
-        let deliveries = Plan::new(audience)?.deliveries();
-        Ok(Quantity::rate(deliveries, shortest(ROUNDS, || bench.runtime.block_on(round(audience)))?))
+        let shortest = shortest(ROUNDS, || bench.runtime.block_on(round(audience)))?;
+        Ok(Quantity::rate(audience.deliveries(EVENTS), shortest))
     };
     let raw = Quantity::rate(EVENTS, shortest(ROUNDS, || bench.runtime.block_on(raw_round(1_000)))?);
     let line = |what: &str, measured| {
@@ -51,7 +53,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
 
 /// Writes everything while tasks of their own take in what their watchers are told; ends when the last has everything.
 async fn round(audience: Audience) -> anyhow::Result<Duration> {
-    let plan = Plan::new(audience)?;
+    let plan = Plan::new(audience, EVENTS)?;
     let store = Store::memory(Config::default())?;
     // Every object exists and everybody watches before the clock starts.
     for batch in plan.first {

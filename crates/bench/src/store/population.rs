@@ -38,19 +38,25 @@ pub(crate) enum Fifth {
     Unique,
 }
 
-/// A value that does not compress, with five labels: three with few values, one that selects [`SELECTED`] objects, and
-/// the fifth.
+/// A value that does not compress, with the labels of an object.
 pub(crate) fn content(number: usize, fifth: Fifth, random: &mut Random) -> Content {
+    let content = Content::new(random.bytes(VALUE));
+    labels(number, fifth).iter().fold(content, |content, (key, value)| content.label(key, value))
+}
+
+/// Five labels: three with few values, one that selects [`SELECTED`] objects, and the fifth.
+fn labels(number: usize, fifth: Fifth) -> [(&'static str, String); 5] {
     let instance = match fifth {
         Fifth::Common => number % (OBJECTS / 100),
         Fifth::Unique => number,
     };
-    Content::new(random.bytes(VALUE))
-        .label("environment", ["production", "staging", "development"][number % 3])
-        .label("tier", ["web", "database", "cache", "queue"][number % 4])
-        .label("region", &format!("region-{}", number % 10))
-        .label(SELECTIVE, &selective_value(number / SELECTED))
-        .label("app.kubernetes.io/instance", &format!("instance-{instance:06}"))
+    [
+        ("environment", ["production", "staging", "development"][number % 3].to_owned()),
+        ("tier", ["web", "database", "cache", "queue"][number % 4].to_owned()),
+        ("region", format!("region-{}", number % 10)),
+        (SELECTIVE, selective_value(number / SELECTED)),
+        ("app.kubernetes.io/instance", format!("instance-{instance:06}")),
+    ]
 }
 
 /// The values of the selective label, numbered from zero.
@@ -86,7 +92,6 @@ mod tests {
 
     #[test]
     fn objects_are_as_they_are_described() {
-        let labels = |number, fifth| content(number, fifth, &mut Random::new(1)).labels;
         let distinct = |fifth, label: usize| {
             let values = (0..OBJECTS).map(|number| labels(number, fifth)[label].1.clone());
             values.collect::<BTreeSet<_>>().len()

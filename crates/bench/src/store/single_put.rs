@@ -49,7 +49,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         )
         .beside("the same bytes in one append and fdatasync", Quantity::duration(raw.percentile(percent)))
     };
-    Ok(vec![line("median", 50.0), line("99th percentile", 99.0).target(Target::AtMostRatio(1.5))])
+    Ok(vec![line("median", 50.0), line("99th percentile", 99.0).target(Target::RatioAtMost(1.5))])
 }
 
 /// One put; returns how long it took until it was durable.
