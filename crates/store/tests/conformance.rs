@@ -1,5 +1,7 @@
 //! One suite for all backends: the same cases on memory, on the embedded log and on a real etcd.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 #[path = "conformance/reads.rs"]
 mod reads;
 #[path = "conformance/watches.rs"]
