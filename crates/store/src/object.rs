@@ -93,7 +93,7 @@ enum Piece {
 
 impl Default for Value {
     fn default() -> Self {
-        Self(Bytes::Whole(Box::default()))
+        Self(Bytes::Segments(Box::default()))
     }
 }
 
