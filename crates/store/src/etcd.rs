@@ -228,7 +228,7 @@ async fn create_if_absent(client: &Client, layout: &Layout) -> Result<(), OpenEr
     let mut failures = 0;
     loop {
         let attempt = async {
-            let read = read_meta(client, layout).await?;
+            let read = read_meta(client, layout, None).await?;
             if read.meta.epoch.is_none() {
                 let epoch = Epoch::random().map_err(|error| CallError::Refused(error.to_string()))?;
                 client.transact(epoch_request(layout, epoch, 0, [0; 16])).await?;

@@ -1,6 +1,7 @@
 //! One suite for all backends: the same cases on memory, on the embedded log and on a real etcd.
 
 #[path = "support/etcd_server.rs"]
+#[expect(dead_code, reason = "the tests of the etcd backend alone need the rest")]
 mod etcd_server;
 #[path = "conformance/reads.rs"]
 mod reads;

@@ -177,8 +177,7 @@ impl Client {
         if self.token.lock().is_some() {
             return Ok(());
         }
-        let request =
-            AuthenticateRequest { name: credentials.user.clone(), password: credentials.password.clone() };
+        let request = AuthenticateRequest { name: credentials.user.clone(), password: credentials.password.clone() };
         let answer = self.unary(grpc, "/etcdserverpb.Auth/Authenticate", Request::new(request)).await;
         // Whatever became of it, the call that needed the token was not made.
         let answer: AuthenticateResponse = answer.map_err(|status| self.failed(used, &status).before_sending())?;

@@ -28,7 +28,7 @@ pub(crate) async fn run(shared: Arc<Shared>, interval: Duration) {
 /// If nobody else compacted during the last interval, notes the current revision for the next one and compacts up to the
 /// one that was noted an interval ago. Returns when the compaction key was last written.
 async fn turn(shared: &Shared, seen: Option<i64>) -> Result<i64, ReadFailure> {
-    let read = read_meta(&shared.client, &shared.layout).await?;
+    let read = read_meta(&shared.client, &shared.layout, None).await?;
     let (written, forget) = read.meta.compaction;
     if seen != Some(written) {
         return Ok(written);

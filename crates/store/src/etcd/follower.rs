@@ -34,7 +34,9 @@ enum Ended {
 /// Why the next revision cannot be had.
 #[derive(Clone, Copy, Debug)]
 enum Gap {
-    Compacted,
+    /// What is older than this etcd revision was compacted.
+    Compacted(i64),
+    /// Others changed too much at once.
     Foreign,
 }
 
@@ -72,7 +74,7 @@ impl Follower {
             };
             match ended {
                 Ended::Useless(why) => return why,
-                Ended::Compacted(_) => gap = Some(Gap::Compacted),
+                Ended::Compacted(before) => gap = Some(Gap::Compacted(before)),
                 Ended::Foreign(_) => gap = Some(Gap::Foreign),
                 Ended::Lost(why) => {
                     tracing::warn!(endpoint = self.shared.client.endpoint(), %why, "the watch on etcd was lost");
@@ -119,7 +121,7 @@ impl Follower {
 
     /// Refuses to go on with another history: in a restored or other etcd, revisions would mean something else.
     async fn check_history(&self) -> Result<(), Ended> {
-        let read = read_meta(&self.shared.client, &self.shared.layout).await.map_err(read_failed)?;
+        let read = read_meta(&self.shared.client, &self.shared.layout, None).await.map_err(read_failed)?;
         let reached = self.shared.progress.reached();
         if read.header.cluster_id != self.cluster {
             return Err(Ended::Useless(format!("{} is another etcd cluster", self.shared.client.endpoint())));
@@ -181,16 +183,28 @@ impl Follower {
         Ok(())
     }
 
-    /// Goes on behind revisions that cannot be had. If they are gone but none of them was ours, nothing was missed.
-    async fn close_gap(&self, kind: Gap) -> Result<(), Ended> {
-        let read = read_meta(&self.shared.client, &self.shared.layout).await.map_err(read_failed)?;
-        let nothing_missed = read.meta.last_transaction() <= self.shared.progress.reached();
-        if matches!(kind, Gap::Compacted) && nothing_missed {
-            self.shared.note_fence(read.meta.fence);
-            self.shared.progress.reach(read.header.revision);
+    /// Goes on behind revisions that cannot be had.
+    async fn close_gap(&self, gap: Gap) -> Result<(), Ended> {
+        if let Gap::Compacted(before) = gap
+            && self.missed_nothing(before).await.map_err(read_failed)?
+        {
+            self.shared.progress.reach(before);
             return Ok(());
         }
-        self.shared.resync().await.map(|_| ()).map_err(read_failed)
+        self.shared.resync().await.map_err(read_failed)
+    }
+
+    /// Whether none of the revisions up to this one, at which etcd was compacted, was ours. Then the tip, as it was at this
+    /// revision, is one that the image has.
+    async fn missed_nothing(&self, before: i64) -> Result<bool, ReadFailure> {
+        match read_meta(&self.shared.client, &self.shared.layout, Some(before)).await {
+            Ok(read) => {
+                self.shared.note_fence(read.meta.fence);
+                Ok(read.meta.last_transaction() <= self.shared.progress.reached())
+            }
+            Err(ReadFailure::Call(CallError::Compacted)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) async fn read_everything(
     layout: &Layout,
     mut visit: impl FnMut(Change),
 ) -> Result<MetaRead, ReadFailure> {
-    let read = read_meta(client, layout).await?;
+    let read = read_meta(client, layout, None).await?;
     let mut next = layout.all_objects.0.clone();
     let mut limit = FIRST_PAGE;
     loop {
@@ -75,7 +75,7 @@ fn next_limit(kvs: &[KeyValue]) -> i64 {
 
 impl Shared {
     /// Makes the image equal to what is in etcd now. History begins anew there, and all watches end.
-    pub(crate) async fn resync(&self) -> Result<i64, ReadFailure> {
+    pub(crate) async fn resync(&self) -> Result<(), ReadFailure> {
         let mut attempt = 0;
         let (read, mut changes, seen) = loop {
             let mut changes = Vec::new();
@@ -106,7 +106,7 @@ impl Shared {
         self.core.restart(changes, revision);
         self.note_fence(read.meta.fence);
         self.progress.reach(read.header.revision);
-        Ok(read.header.revision)
+        Ok(())
     }
 }
 

@@ -58,11 +58,11 @@ impl Progress {
     pub(crate) async fn wait(&self, revision: i64, until: tokio::time::Instant) -> Result<(), NotReached> {
         let woken = {
             let mut state = self.state.lock();
-            if state.reached >= revision {
-                return Ok(());
-            }
             if let Some(why) = &state.stopped {
                 return Err(NotReached::Stopped(why.clone()));
+            }
+            if state.reached >= revision {
+                return Ok(());
             }
             let (wake, woken) = oneshot::channel();
             let number = state.next_number;
@@ -126,7 +126,6 @@ mod tests {
         let later = tokio::time::Instant::now() + Duration::from_secs(60);
         let (waited, ()) = tokio::join!(progress.wait(6, later), async { progress.stop("closed") });
         assert_eq!(waited, Err(NotReached::Stopped("closed".to_owned())));
-        assert_eq!(progress.wait(6, later).await, Err(NotReached::Stopped("closed".to_owned())));
-        assert_eq!(progress.wait(5, later).await, Ok(()));
+        assert_eq!(progress.wait(5, later).await, Err(NotReached::Stopped("closed".to_owned())));
     }
 }

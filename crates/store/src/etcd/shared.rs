@@ -92,9 +92,21 @@ impl Shared {
 
     /// Waits until the image has everything that was committed before this call, by whichever process.
     pub(crate) async fn catch_up(&self, until: Instant) -> Result<Revision, CommitError> {
-        let tip = self.read_tip(until).await?;
+        let tip = self.in_time(until, self.read_tip(until)).await?;
         self.reach(tip, until).await?;
         Ok(self.core.revision())
+    }
+
+    /// Does something that may have to wait for others that do the same.
+    async fn in_time<T>(
+        &self,
+        until: Instant,
+        what: impl Future<Output = Result<T, CommitError>>,
+    ) -> Result<T, CommitError> {
+        let unanswered = || CommitError::Unavailable(format!("etcd at {} does not answer", self.client.endpoint()));
+        // The last request may have begun just in time.
+        let patience = until + self.config.request_timeout;
+        tokio::time::timeout_at(patience, what).await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Waits until an etcd revision is in the image. Nothing was written by whoever waits.
@@ -127,7 +139,7 @@ impl Shared {
     pub(crate) async fn read_meta_until(&self, until: Instant) -> Result<MetaRead, CommitError> {
         let mut backoff = Backoff::default();
         loop {
-            match read_meta(&self.client, &self.layout).await {
+            match read_meta(&self.client, &self.layout, None).await {
                 Ok(read) => {
                     self.note_fence(read.meta.fence);
                     return Ok(read);
@@ -160,8 +172,14 @@ impl Shared {
     /// Makes sure that no transaction that expects the fence as it was at `seen` is committed from now on, and waits until
     /// the image shows all that were.
     pub(crate) async fn fence_off(&self, seen: i64, until: Instant) -> Result<(), CommitError> {
+        self.in_time(until, self.write_fence(seen, until)).await?;
+        self.reach(self.fence(), until).await
+    }
+
+    /// Writes the fence, unless someone has since `seen`: one write serves all who wait for it.
+    async fn write_fence(&self, seen: i64, until: Instant) -> Result<(), CommitError> {
         let mut backoff = Backoff::default();
-        let fencing = self.fencing.lock().await;
+        let _fencing = self.fencing.lock().await;
         while self.fence() <= seen {
             let value = record::write_fence(self.landings.new_id());
             match self.client.put(PutRequest { key: self.layout.fence.clone(), value }).await {
@@ -169,15 +187,15 @@ impl Shared {
                 Err(error) => self.pause_or_give_up(error, &mut backoff, until).await?,
             }
         }
-        drop(fencing);
-        self.reach(self.fence(), until).await
+        Ok(())
     }
 }
 
-/// Reads the keys beside the objects; linearizable.
-pub(crate) async fn read_meta(client: &Client, layout: &Layout) -> Result<MetaRead, ReadFailure> {
+/// Reads the keys beside the objects: as they were at an etcd revision, or as they are now, linearizable.
+pub(crate) async fn read_meta(client: &Client, layout: &Layout, at: Option<i64>) -> Result<MetaRead, ReadFailure> {
     let (key, range_end) = layout.meta.clone();
-    let answer = client.range(RangeRequest { key, range_end, ..RangeRequest::default() }).await?;
+    let request = RangeRequest { key, range_end, limit: 0, revision: at.unwrap_or_default() };
+    let answer = client.range(request).await?;
     let meta = Meta::read(layout, &answer.kvs)?;
     Ok(MetaRead { header: answer.header.unwrap_or_default(), meta })
 }

@@ -76,10 +76,10 @@ pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Waiting>,
 enum Outcome {
     /// It happened at this etcd revision, and these of its writes changed something.
     Committed { etcd: i64, changed: Vec<bool> },
-    /// A condition did not hold; the image shows by now why, or the fence was newer.
+    /// A condition did not hold. The image has caught up with whatever was the reason.
     Refused,
-    /// It did not happen and will not; it can be sent again.
-    NotSent,
+    /// It did not happen and will not. `fresh` says that the image has caught up meanwhile.
+    NotDone { fresh: bool },
     /// It did not happen and never can in this size.
     TooLarge(CommitError),
     /// No use in trying again.
@@ -91,6 +91,7 @@ impl Shared {
     async fn commit(&self, mut group: Vec<Waiting>) {
         let Some(until) = group.iter().map(|waiting| waiting.until).min() else { return };
         let mut refusals = 0;
+        // Whether the image has everything that was committed before the group came: then a conflict in it is one.
         let mut fresh = false;
         let mut backoff = Backoff::default();
         loop {
@@ -100,43 +101,38 @@ impl Shared {
             if group.is_empty() {
                 return;
             }
-            match self.attempt(&group, fresh, until).await {
+            let outcome = self.attempt(&group, fresh, &mut backoff, until).await;
+            let in_parts = group.len() > 1 && (matches!(outcome, Outcome::TooLarge(_)) || refusals == REFUSALS);
+            match outcome {
                 Outcome::Committed { etcd, changed } => return self.answer_committed(group, etcd, &changed),
-                Outcome::Refused if refusals < REFUSALS || group.len() == 1 => {
-                    refusals += 1;
-                    fresh = true;
-                }
-                Outcome::NotSent => {
-                    fresh = true;
-                    backoff.pause().await;
-                }
-                Outcome::Refused | Outcome::TooLarge(_) if group.len() > 1 => {
+                Outcome::NotDone { fresh: caught_up } => fresh |= caught_up,
+                Outcome::Refused | Outcome::TooLarge(_) if in_parts => {
                     let rest = group.split_off(group.len() / 2);
                     Box::pin(self.commit(group)).await;
                     return Box::pin(self.commit(rest)).await;
                 }
+                Outcome::Refused => {
+                    refusals = REFUSALS.min(refusals + 1);
+                    fresh = true;
+                }
                 Outcome::TooLarge(error) | Outcome::Failed(error) => {
                     return group.into_iter().for_each(|waiting| waiting.answer(Err(error.clone())));
                 }
-                Outcome::Refused => refusals += 1,
             }
         }
     }
 
-    /// Sends a group once and finds out what became of it. `fresh` says that the image shows what it showed or later when
-    /// the group came, so that a conflict in it is one.
-    async fn attempt(&self, group: &[Waiting], fresh: bool, until: Instant) -> Outcome {
+    /// Sends a group once and finds out what became of it.
+    async fn attempt(&self, group: &[Waiting], fresh: bool, backoff: &mut Backoff, until: Instant) -> Outcome {
         let flight = self.landings.depart();
         let fence = self.fence();
-        let request = {
-            let drafts: Vec<_> = group.iter().map(|waiting| Draft::new(&waiting.batch, &self.core.image)).collect();
-            if drafts.iter().any(|draft| draft.conflict().is_some()) {
-                // In a fresh image it came up this very moment, and is answered in the next round.
-                let caught_up = if fresh { Ok(self.core.revision()) } else { self.catch_up(until).await };
-                return caught_up.map_or_else(Outcome::Failed, |_| Outcome::Refused);
-            }
-            transaction::request(&self.layout, &drafts, fence, flight.id)
-        };
+        let drafts: Vec<_> = group.iter().map(|waiting| Draft::new(&waiting.batch, &self.core.image)).collect();
+        if drafts.iter().any(|draft| draft.conflict().is_some()) {
+            // In a fresh image it came up this very moment, and is answered in the next round.
+            let caught_up = if fresh { Ok(self.core.revision()) } else { self.catch_up(until).await };
+            return caught_up.map_or_else(Outcome::Failed, |_| Outcome::NotDone { fresh: true });
+        }
+        let request = transaction::request(&self.layout, &drafts, fence, flight.id);
         let writes = request.success.len() - 1;
         let (size, limit) = (prost::Message::encoded_len(&request) + ENVELOPE, self.config.max_request_bytes);
         if size > limit {
@@ -147,8 +143,8 @@ impl Shared {
             Ok(answer) => self.answered(answer, writes, until).await,
             Err(CallError::Lost(why)) if writes > 0 => self.find_out(&flight, fence, writes, &why, until).await,
             Err(CallError::Refused(why)) => Outcome::TooLarge(CommitError::Refused(format!("etcd: {why}"))),
-            Err(error) => match self.pause_or_give_up(error, &mut Backoff::default(), until).await {
-                Ok(()) => Outcome::NotSent,
+            Err(error) => match self.pause_or_give_up(error, backoff, until).await {
+                Ok(()) => Outcome::NotDone { fresh: false },
                 Err(error) => Outcome::Failed(error),
             },
         }
@@ -207,7 +203,7 @@ impl Shared {
                 let changed = (0..writes).map(|index| changed.iter().any(|it| usize::from(*it) == index)).collect();
                 Outcome::Committed { etcd, changed }
             }
-            Landing::NotSeen => Outcome::NotSent,
+            Landing::NotSeen => Outcome::NotDone { fresh: true },
             Landing::Overlooked => unknown("the history that would tell was compacted"),
         }
     }
