@@ -43,10 +43,8 @@ impl Step {
                 Place::Object(key) => step.changes.push(record::read_object(key, kv)?),
                 Place::Tip if !gone => step.tip = Some(Tip::read(kv)?),
                 Place::Epoch if !gone => step.epoch = Some(record::read_epoch(kv)?),
-                Place::Tip | Place::Epoch => {
-                    return Err(record::error(&kv.key, "was deleted").into());
-                }
-                Place::Fence => step.fenced = true,
+                Place::Fence if !gone => step.fenced = true,
+                Place::Tip | Place::Epoch | Place::Fence => return Err(record::error(&kv.key, "was deleted").into()),
                 Place::Other => {}
             }
         }
@@ -136,6 +134,10 @@ mod tests {
         let layout = Layout::new("/orrery/");
         let garbage = event(0, layout.object(&pod("a")), Bytes::from("garbage"));
         assert!(matches!(Step::read(&layout, 8, &[garbage]), Err(StepError::Record(_))));
+        for key in [&layout.tip, &layout.epoch, &layout.fence] {
+            let gone = event(Event::DELETE, key.clone(), Bytes::new());
+            assert!(matches!(Step::read(&layout, 8, &[gone]), Err(StepError::Record(_))));
+        }
         let elsewhere = event(0, Bytes::from("/orrery/elsewhere"), Bytes::from("garbage"));
         assert_eq!(Step::read(&layout, 8, &[elsewhere]), Ok(Step::default()));
     }

@@ -36,7 +36,7 @@ use crate::{batch::Batch, error::CommitError};
 /// Most batches that wait to be sent; further ones wait for their turn before that.
 pub(crate) const QUEUE: usize = 4096;
 /// Transactions under way at a time. While they are, further batches gather to share the next one.
-const UNDER_WAY: usize = 4;
+const UNDER_WAY: usize = 2;
 /// What etcd adds to a request before it compares it with its limit.
 const ENVELOPE: usize = 512;
 /// How often a group is refused as a whole before it is tried in parts.

@@ -175,3 +175,27 @@ async fn a_store_is_found_again_as_it_was() {
     assert!(list(&elsewhere).objects.is_empty());
     assert_ne!(elsewhere.epoch(), store.epoch());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_one_answer_holds_is_caught_up_in_order() {
+    let server = EtcdServer::start();
+    let proxy = Proxy::start(&server.endpoint()).await;
+    let (here, away) = (open(server.endpoint()).await, open(proxy.endpoint()).await);
+    let mut watcher = watch(&away, away.revision());
+    proxy.cut();
+    let mut made = Vec::new();
+    for round in 0..12 {
+        let content = || Content::new(vec![b'v'; 400_000]);
+        let batch = Batch::new()
+            .put(pod(&format!("c-{round}")), Expect::Absent, content())
+            .put(pod(&format!("b-{round}")), Expect::Absent, content())
+            .put(pod(&format!("a-{round}")), Expect::Absent, content());
+        made.extend(here.commit(batch).await.unwrap().revisions.into_iter().flatten());
+    }
+    proxy.mend();
+    for revision in made {
+        let event = next(&mut watcher).await;
+        assert_eq!((event.revision(), event.object.value().len()), (revision, 400_000));
+    }
+    assert_eq!(contents(&away), contents(&here));
+}
