@@ -10,12 +10,14 @@
 //! Opening reads the newest snapshot and the changes after it. A snapshot shows the oldest revision of the history in
 //! memory, not the newest, so that history survives a restart. Logs that end before the snapshot are removed.
 
+#[cfg(test)]
+mod faults;
 mod files;
 mod frame;
 mod log;
-#[cfg(test)]
-mod power_loss;
 mod replay;
+#[cfg(any(test, fuzzing))]
+mod simulated;
 mod snapshot;
 
 use std::{io, path::Path, sync::Arc};
@@ -29,22 +31,37 @@ use crate::{core::Core, error::OpenError, revision::Revision};
 /// A data directory that is not yet loaded.
 pub(crate) struct Embedded {
     files: Arc<dyn Files>,
-    segment_bytes: u64,
+    sizes: Sizes,
 }
 
-/// A log file is closed when it has grown to this size: the unit in which disk is given back.
-const SEGMENT_BYTES: u64 = 16 << 20;
+/// How large files become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// A log file is closed when it has grown to this size: the unit in which disk is given back.
+    log: u64,
+    /// Logs before the snapshot are worth a new one when they have this size, or that of the last snapshot if it is
+    /// larger: so writing snapshots costs at most as much as writing the log.
+    worth_a_snapshot: u64,
+    /// Room is asked for in steps of this size, so that most syncs need not write the file's size as well.
+    allocation: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { log: 16 << 20, worth_a_snapshot: 32 << 20, allocation: 1 << 20 }
+    }
+}
 
 impl Embedded {
     /// Takes a directory into use.
     pub(crate) fn on_disk(directory: &Path) -> Result<Self, OpenError> {
-        Ok(Self { files: Arc::new(Disk::open(directory)?), segment_bytes: SEGMENT_BYTES })
+        Ok(Self { files: Arc::new(Disk::open(directory)?), sizes: Sizes::default() })
     }
 
     /// Reads everything back, cuts a torn tail, and begins to write after it.
     pub(crate) fn load(self, core: &Core) -> Result<WriteLog, OpenError> {
         let found = replay::replay(&*self.files, core)?;
-        WriteLog::begin(self.files, found, self.segment_bytes)
+        WriteLog::begin(self.files, found, self.sizes)
     }
 }
 

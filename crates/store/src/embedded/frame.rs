@@ -162,9 +162,10 @@ pub(crate) fn read(file: &dyn File, offset: u64, seed: Seed) -> io::Result<Next>
     if !marked || length == 0 || length > LONGEST {
         let problem =
             if marked { "a frame has an impossible length" } else { "there is no frame where one must begin" };
-        // The mark and the rest of the header may lie in two sectors, of which the second was never written.
+        // The header may lie in two sectors, of which one was never written.
         let split = (SECTOR as u64 - offset % SECTOR as u64) as usize;
-        let torn = marked && split < FRAME_HEADER && header[split..].iter().all(|&byte| byte == 0);
+        let blank = |part: &[u8]| part.iter().all(|&byte| byte == 0);
+        let torn = split < FRAME_HEADER && (blank(&header[..split]) || (marked && blank(&header[split..])));
         return judge(file, offset, seed, if torn { Next::Torn } else { Next::Damaged(problem) });
     }
     let mut frame = vec![0; FRAME_HEADER + length];

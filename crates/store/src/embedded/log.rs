@@ -5,7 +5,7 @@ use std::{io, sync::Arc, thread::JoinHandle};
 use parking_lot::Mutex;
 
 use super::{
-    UNFINISHED,
+    Sizes, UNFINISHED,
     files::{File, Files},
     frame::{self, FILE_HEADER, FORMAT, FileHeader, Seed},
     io_error, log_name,
@@ -20,18 +20,13 @@ use crate::{
     sequencer::{Log, LogError},
 };
 
-/// Room is asked for in steps of this size, so that most syncs need not write the file's size as well.
-const ALLOCATION: u64 = 1 << 20;
-/// Logs before the snapshot are worth a new one when they have this size, or that of the last snapshot if it is larger:
-/// so writing snapshots costs at most as much as writing the log.
-const WORTH_A_SNAPSHOT: u64 = 32 << 20;
 /// A buffer larger than this is given back after its group.
 const BUFFER_KEPT: usize = 1 << 20;
 
 /// The log that is being written.
 pub(crate) struct WriteLog {
     files: Arc<dyn Files>,
-    segment_bytes: u64,
+    sizes: Sizes,
     epoch: Epoch,
     revision: Revision,
     segment: Segment,
@@ -58,31 +53,33 @@ struct Segment {
     seed: Seed,
     end: u64,
     allocated: u64,
+    /// See [`Sizes::allocation`].
+    allocation: u64,
 }
 
 impl WriteLog {
     /// Goes on behind what was found: cuts the torn tail, removes leftovers, or begins an empty store.
-    pub(crate) fn begin(files: Arc<dyn Files>, found: Found, segment_bytes: u64) -> Result<Self, OpenError> {
+    pub(crate) fn begin(files: Arc<dyn Files>, found: Found, sizes: Sizes) -> Result<Self, OpenError> {
         let epoch = match found.epoch {
             Some(epoch) => epoch,
             None => Epoch::random()?,
         };
-        let mut logs = found.logs;
-        let segment = match logs.pop() {
-            Some(last) => Segment::reopen(&*files, last)?,
-            None => {
-                let name = log_name(found.revision);
-                Segment::create(&*files, epoch, found.revision)
-                    .map_err(|error| io_error("create", &files.describe(&name), error))?
-            }
-        };
         for name in found.leftovers {
             files.remove(&name).map_err(|error| io_error("remove", &files.describe(&name), error))?;
         }
+        let mut logs = found.logs;
+        let segment = match logs.pop() {
+            Some(last) => Segment::reopen(&*files, last, sizes.allocation)?,
+            None => {
+                let name = log_name(found.revision);
+                Segment::create(&*files, epoch, found.revision, sizes.allocation)
+                    .map_err(|error| io_error("create", &files.describe(&name), error))?
+            }
+        };
         let snapshot = found.snapshot.map(|(revision, bytes)| Snapshot { revision, bytes });
         Ok(Self {
             files,
-            segment_bytes,
+            sizes,
             epoch,
             revision: found.revision,
             segment,
@@ -100,10 +97,11 @@ impl WriteLog {
 
     /// Closes the file being written and begins the next one.
     fn rotate(&mut self) -> Result<(), LogError> {
-        let next = Segment::create(&*self.files, self.epoch, self.revision).map_err(|error| {
-            // The old file is whole and is gone on with.
-            self.failure("begin a new log", &log_name(self.revision), error)
-        })?;
+        let next =
+            Segment::create(&*self.files, self.epoch, self.revision, self.sizes.allocation).map_err(|error| {
+                // The old file is whole and is gone on with.
+                self.failure("begin a new log", &log_name(self.revision), error)
+            })?;
         let old = std::mem::replace(&mut self.segment, next);
         self.closed.lock().push(LogFile { begins_after: old.begins_after, end: old.end });
         Ok(())
@@ -167,7 +165,7 @@ impl Log for WriteLog {
         // The epoch stands in the header of a file; two files that begin at one revision would have one name.
         if self.segment.begins_after == self.revision {
             let name = self.segment.name.clone();
-            self.segment = Segment::create(&*self.files, epoch, self.revision)
+            self.segment = Segment::create(&*self.files, epoch, self.revision, self.sizes.allocation)
                 .map_err(|error| self.failure("begin a new log", &name, error))?;
             self.epoch = epoch;
             return Ok(());
@@ -180,7 +178,7 @@ impl Log for WriteLog {
         let counted = std::mem::take(&mut self.counted);
         core.counters.syncs.add(counted.syncs);
         core.counters.written_bytes.add(counted.bytes);
-        let full = self.segment.end >= self.segment_bytes;
+        let full = self.segment.end >= self.sizes.log;
         if !full && !compact {
             return Ok(());
         }
@@ -192,7 +190,7 @@ impl Log for WriteLog {
         }
         let floor = core.with_feed(|feed| feed.history.floor());
         let last = self.snapshot.lock().as_ref().map_or(0, |snapshot| snapshot.bytes);
-        if compact || self.reclaimable(floor) >= WORTH_A_SNAPSHOT.max(last) {
+        if compact || self.reclaimable(floor) >= self.sizes.worth_a_snapshot.max(last) {
             self.start_snapshot(core);
         }
         Ok(())
@@ -207,13 +205,13 @@ impl Log for WriteLog {
 
 impl Segment {
     /// Makes a log file. It gets its name when its header is durable.
-    fn create(files: &dyn Files, epoch: Epoch, begins_after: Revision) -> io::Result<Self> {
+    fn create(files: &dyn Files, epoch: Epoch, begins_after: Revision, allocation: u64) -> io::Result<Self> {
         let header = FileHeader { format: FORMAT, epoch, revision: begins_after };
         let name = log_name(begins_after);
         let unfinished = format!("{name}{UNFINISHED}");
         let made: io::Result<Box<dyn File>> = (|| {
             let mut file = files.create(&unfinished)?;
-            file.allocate(ALLOCATION)?;
+            file.allocate(allocation)?;
             file.write_at(0, &header.encode())?;
             file.sync()?;
             files.rename(&unfinished, &name)?;
@@ -224,11 +222,11 @@ impl Segment {
             let _ = files.remove(&unfinished);
         }
         let end = FILE_HEADER as u64;
-        Ok(Self { name, file: made?, begins_after, seed: header.seed(), end, allocated: ALLOCATION })
+        Ok(Self { name, file: made?, begins_after, seed: header.seed(), end, allocated: allocation, allocation })
     }
 
     /// Goes on with a file behind its last whole frame.
-    fn reopen(files: &dyn Files, log: LogFile) -> Result<Self, OpenError> {
+    fn reopen(files: &dyn Files, log: LogFile, allocation: u64) -> Result<Self, OpenError> {
         let name = log_name(log.begins_after);
         let failed = |action| {
             let described = files.describe(&name);
@@ -245,13 +243,13 @@ impl Segment {
         file.set_length(log.end).map_err(failed("cut the torn tail of"))?;
         file.sync().map_err(failed("sync"))?;
         let seed = header.seed();
-        Ok(Self { name, file, begins_after: log.begins_after, seed, end: log.end, allocated: log.end })
+        Ok(Self { name, file, begins_after: log.begins_after, seed, end: log.end, allocated: log.end, allocation })
     }
 
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         let end = self.end + frame.len() as u64;
         if end > self.allocated {
-            let generous = (end + ALLOCATION).next_multiple_of(ALLOCATION);
+            let generous = (end + self.allocation).next_multiple_of(self.allocation);
             self.allocated = match self.file.allocate(generous) {
                 Ok(()) => generous,
                 // What is left may still be enough for this frame.
