@@ -96,12 +96,7 @@ impl Core {
     /// Makes committed changes visible: all of a batch at once, in the order of their revisions.
     pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let mut maker = self.maker.lock();
-        let mut events = Vec::new();
-        for change in changes {
-            let object = Arc::new(make(&mut maker, change));
-            let previous = self.image.apply(object.clone());
-            events.push(Event { object, previous });
-        }
+        let events = self.enter(&mut maker, changes);
         let Some(last) = events.last().map(Event::revision) else { return };
         let mut feed = self.feed.lock();
         for event in events {
@@ -111,6 +106,16 @@ impl Core {
         }
         self.revision.store(last.get(), Ordering::Release);
         self.evict(&mut feed, Revision::ZERO);
+    }
+
+    /// Puts changes into the image, where no read sees them before the current revision moves.
+    fn enter(&self, maker: &mut Maker, changes: impl IntoIterator<Item = Change>) -> Vec<Event> {
+        let enter = |change| {
+            let object = Arc::new(make(maker, change));
+            let previous = self.image.apply(object.clone());
+            Event { object, previous }
+        };
+        changes.into_iter().map(enter).collect()
     }
 
     /// Moves the newest revision on without a change, so that progress can be told.
@@ -132,12 +137,7 @@ impl Core {
     pub(crate) fn restart(&self, changes: impl IntoIterator<Item = Change>, revision: Revision) {
         let mut maker = self.maker.lock();
         let requested = self.revision();
-        let mut events = Vec::new();
-        for change in changes {
-            let object = Arc::new(make(&mut maker, change));
-            let previous = self.image.apply(object.clone());
-            events.push(Event { object, previous });
-        }
+        let events = self.enter(&mut maker, changes);
         let mut feed = self.feed.lock();
         let ended = WatchError::Compacted { requested, oldest: revision };
         feed.buckets.for_each(|sink| sink.end(ended.clone()));

@@ -1,4 +1,5 @@
 //! The etcd backend against real servers: outages, compaction, several processes, TLS and passwords.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/etcd_server.rs"]
 mod etcd_server;
