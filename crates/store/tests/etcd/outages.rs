@@ -114,6 +114,58 @@ async fn connections_cut_under_writers_lose_and_repeat_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_of_a_cluster_killed_in_turn_lose_and_repeat_nothing() {
+    let mut members = EtcdServer::start_cluster(3);
+    let endpoints: Vec<String> = members.iter().map(EtcdServer::endpoint).collect();
+    // Each store begins with another member.
+    let open = |first: usize| {
+        let mut endpoints = endpoints.clone();
+        endpoints.rotate_left(first);
+        let commit_timeout = Duration::from_secs(60);
+        Store::etcd(etcd::Config { endpoints, commit_timeout, ..Default::default() }, Config::default())
+    };
+    let (writing, watching) = (open(0).await.unwrap(), open(1).await.unwrap());
+    let other = watch(&watching, watching.revision());
+    let writers = Writers::start(&writing, 8);
+    for member in &mut members {
+        writers.progress(40).await;
+        member.kill();
+        writers.progress(40).await;
+        member.restart();
+    }
+    let counts = writers.finish().await;
+    every_value_once(other, &counts).await;
+    in_time(watching.catch_up()).await.unwrap();
+    assert_eq!(contents(&writing), contents(&watching));
+    writing.close().await;
+    watching.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_is_given_up() {
+    let server = EtcdServer::start();
+    let proxy = Proxy::start(&server.endpoint()).await;
+    let config = etcd::Config {
+        endpoints: vec![proxy.endpoint(), server.endpoint()],
+        request_timeout: Duration::from_millis(500),
+        commit_timeout: Duration::from_secs(60),
+        ..etcd::Config::default()
+    };
+    let store = Store::etcd(config, Config::default()).await.unwrap();
+    let mut watcher = watch(&store, store.revision());
+    put(&store, "a", "1").await;
+    proxy.freeze();
+    // The request and the watch are both on the silent connection.
+    in_time(put(&store, "a", "2")).await;
+    proxy.mend();
+    in_time(put(&store, "a", "3")).await;
+    for expected in 1..=3 {
+        assert_eq!(number(&next(&mut watcher).await.object), expected);
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_endpoint_is_used_when_one_fails() {
     let server = EtcdServer::start();
     let proxy = Proxy::start(&server.endpoint()).await;

@@ -1,4 +1,4 @@
-//! A real etcd server for a test: on free ports, in a directory of its own, gone when the test ends.
+//! Real etcd servers for a test: on free ports, in directories of their own, gone when the test ends.
 
 use std::{
     io::{Read, Write},
@@ -16,8 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server under way.
 pub(crate) struct EtcdServer {
     directory: TempDir,
+    name: String,
     client: u16,
     peer: u16,
+    /// The members of the cluster, as `--initial-cluster` wants them.
+    cluster: String,
     options: Vec<String>,
     tls: Option<ServerTls>,
     child: Option<Child>,
@@ -39,16 +42,60 @@ impl EtcdServer {
 
     /// Starts a server with further options and waits until it answers.
     pub(crate) fn start_with(options: &[&str], tls: Option<ServerTls>) -> Self {
-        let mut server = Self {
+        let start = || {
+            let mut server = Self::new("alone", tls.clone());
+            server.cluster = server.member();
+            // There is nobody to wait for before it leads.
+            server.options = ["--heartbeat-interval", "10", "--election-timeout", "50"].map(str::to_owned).into();
+            server.options.extend(options.iter().map(ToString::to_string));
+            vec![server]
+        };
+        Self::until_up(start).remove(0)
+    }
+
+    /// Starts the members of a cluster and waits until they answer.
+    pub(crate) fn start_cluster(count: usize) -> Vec<Self> {
+        Self::until_up(|| {
+            let members = (0..count).map(|number| Self::new(&format!("member-{number}"), None));
+            let mut members: Vec<Self> = members.collect();
+            let cluster = members.iter().map(Self::member).collect::<Vec<_>>().join(",");
+            members.iter_mut().for_each(|member| member.cluster.clone_from(&cluster));
+            members
+        })
+    }
+
+    /// Starts servers, on other ports if someone took one that was free a moment ago.
+    fn until_up(make: impl Fn() -> Vec<Self>) -> Vec<Self> {
+        let started = Instant::now();
+        loop {
+            let mut servers = make();
+            servers.iter_mut().for_each(|server| server.child = Some(server.spawn()));
+            if servers.iter_mut().all(|server| server.is_up(started)) {
+                return servers;
+            }
+            assert!(started.elapsed() < PATIENCE, "etcd did not start:\n{}", servers[0].log());
+        }
+    }
+
+    fn new(name: &str, tls: Option<ServerTls>) -> Self {
+        Self {
             directory: tempfile::tempdir().expect("a directory"),
+            name: name.to_owned(),
             client: free_port(),
             peer: free_port(),
-            options: options.iter().map(ToString::to_string).collect(),
+            cluster: String::new(),
+            options: Vec::new(),
             tls,
             child: None,
-        };
-        server.restart();
-        server
+        }
+    }
+
+    fn peer_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.peer)
+    }
+
+    fn member(&self) -> String {
+        format!("{}={}", self.name, self.peer_url())
     }
 
     /// Where clients find it.
@@ -65,35 +112,31 @@ impl EtcdServer {
         }
     }
 
-    /// Starts the server again on the same ports and data.
+    /// Starts the server again on the same ports and data, and waits until it answers.
     pub(crate) fn restart(&mut self) {
-        self.kill();
         let started = Instant::now();
         loop {
+            self.kill();
             self.child = Some(self.spawn());
             if self.is_up(started) {
                 return;
             }
-            // Another test took a port in the meantime.
+            // A client that tries to connect can have got the very port.
             assert!(started.elapsed() < PATIENCE, "etcd did not start:\n{}", self.log());
-            self.kill();
         }
     }
 
     fn spawn(&self) -> Child {
-        let client = self.endpoint();
-        let peer = format!("http://127.0.0.1:{}", self.peer);
+        let (client, peer) = (self.endpoint(), self.peer_url());
         let log = std::fs::File::create(self.log_path()).expect("a log file");
         let mut command = Command::new("etcd");
         command
-            .args(["--name", "test", "--logger", "zap", "--log-level", "warn"])
-            // It is alone, so there is nobody to wait for before it leads.
-            .args(["--heartbeat-interval", "10", "--election-timeout", "50"])
+            .args(["--name", &self.name, "--logger", "zap", "--log-level", "warn"])
             .arg("--data-dir")
             .arg(self.directory.path().join("data"))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("test={peer}")])
+            .args(["--initial-cluster", &self.cluster])
             .args(&self.options);
         if let Some(tls) = &self.tls {
             command.arg("--cert-file").arg(&tls.certificate).arg("--key-file").arg(&tls.key);
@@ -103,7 +146,7 @@ impl EtcdServer {
         command.spawn().expect("etcd is installed: apt-get install etcd-server")
     }
 
-    /// Waits until the server listens; false if it ended instead.
+    /// Waits until the server listens, which it does when it is part of a cluster with a leader. False if it ended instead.
     fn is_up(&mut self, started: Instant) -> bool {
         while TcpStream::connect(("127.0.0.1", self.client)).is_err() {
             let ended = self.child.as_mut().is_none_or(|child| child.try_wait().expect("it is ours").is_some());

@@ -1,4 +1,4 @@
-//! A connection to a server that a test can cut and mend.
+//! A connection to a server that a test can cut, freeze and mend.
 
 use std::sync::Arc;
 
@@ -8,11 +8,19 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Passes connections on to a server, unless it is cut.
+/// Passes connections on to a server, as long as it is open.
 pub(crate) struct Proxy {
     endpoint: String,
-    open: Arc<watch::Sender<bool>>,
+    state: Arc<watch::Sender<State>>,
     accepting: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Connections stay, but nothing gets through.
+    Frozen,
+    Cut,
 }
 
 impl Proxy {
@@ -21,9 +29,9 @@ impl Proxy {
         let address = target.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let endpoint = format!("http://{}", listener.local_addr().expect("its address"));
-        let open = Arc::new(watch::Sender::new(true));
-        let accepting = tokio::spawn(accept(listener, address, open.clone()));
-        Self { endpoint, open, accepting }
+        let state = Arc::new(watch::Sender::new(State::Open));
+        let accepting = tokio::spawn(accept(listener, address, state.clone()));
+        Self { endpoint, state, accepting }
     }
 
     /// Where clients find it.
@@ -33,12 +41,17 @@ impl Proxy {
 
     /// Breaks all connections and lets no new ones through.
     pub(crate) fn cut(&self) {
-        self.open.send_replace(false);
+        self.state.send_replace(State::Cut);
+    }
+
+    /// Leaves connections as they are and lets nothing through them.
+    pub(crate) fn freeze(&self) {
+        self.state.send_replace(State::Frozen);
     }
 
     /// Lets connections through again.
     pub(crate) fn mend(&self) {
-        self.open.send_replace(true);
+        self.state.send_replace(State::Open);
     }
 }
 
@@ -49,19 +62,28 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, address: String, open: Arc<watch::Sender<bool>>) {
+async fn accept(listener: TcpListener, address: String, state: Arc<watch::Sender<State>>) {
     while let Ok((client, _)) = listener.accept().await {
-        let mut open = open.subscribe();
-        let address = address.clone();
         // Each ends when it is cut, which dropping the proxy does.
-        tokio::spawn(async move {
-            if *open.borrow_and_update() {
-                tokio::select! {
-                    _ = pass_on(client, &address) => {}
-                    _ = open.wait_for(|open| !open) => {}
+        tokio::spawn(serve(client, address.clone(), state.subscribe()));
+    }
+}
+
+async fn serve(client: TcpStream, address: String, mut state: watch::Receiver<State>) {
+    let mut passing = std::pin::pin!(pass_on(client, &address));
+    loop {
+        let now = *state.borrow_and_update();
+        if now == State::Cut {
+            return;
+        }
+        tokio::select! {
+            _ = &mut passing, if now == State::Open => return,
+            changed = state.changed() => {
+                if changed.is_err() {
+                    return;
                 }
             }
-        });
+        }
     }
 }
 
