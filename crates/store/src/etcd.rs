@@ -2,9 +2,9 @@
 //!
 //! # Flow
 //!
-//! A [`writer`] turns batches into transactions. A [`follower`] watches everything under the prefix; all changes, those of
-//! this process too, reach the image through it and in the order of etcd's revisions. A commit is answered when its own
-//! revision is in the image. A [`compactor`] keeps etcd's history bounded.
+//! A writer turns batches into transactions. A follower watches everything under the prefix; all changes, those of this
+//! process too, reach the image through it and in the order of etcd's revisions. A commit is answered when its own
+//! revision is in the image. A compactor keeps etcd's history bounded.
 //!
 //! # Guarantees
 //!
@@ -24,6 +24,7 @@ mod backoff;
 mod call_error;
 mod client;
 mod compactor;
+mod config;
 mod follower;
 mod group;
 mod landings;
@@ -37,7 +38,7 @@ mod step;
 mod transaction;
 mod writer;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::{
@@ -45,6 +46,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub use self::config::{Config, Credentials, Identity, Tls};
 #[doc(hidden)]
 pub use self::raw::RawEtcd;
 use self::{
@@ -52,7 +54,7 @@ use self::{
     client::Client,
     group::Waiting,
     proto::{Compare, PutRequest, Request, TxnRequest},
-    record::{Layout, MAX_WRITES, Tip},
+    record::{Layout, Tip},
     shared::{MetaRead, ReadFailure, Shared, read_meta},
 };
 use crate::{
@@ -64,93 +66,6 @@ use crate::{
     revision::{Epoch, Revision},
     sequencer::OnFailure,
 };
-
-/// Which etcd to use, and how.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The members to talk to, as `http://host:port`, `https://host:port` or `host:port`. One is used until it fails.
-    pub endpoints: Vec<String>,
-    /// What all keys begin with. Stores with different prefixes can share one etcd.
-    pub prefix: String,
-    /// Certificates, for `https`.
-    pub tls: Option<Tls>,
-    /// User and password, if etcd has authentication switched on.
-    pub credentials: Option<Credentials>,
-    /// How long one request may take.
-    pub request_timeout: Duration,
-    /// How long a commit, with all its attempts, may take.
-    pub commit_timeout: Duration,
-    /// The largest request that etcd takes: its `--max-request-bytes`.
-    pub max_request_bytes: usize,
-    /// The most operations in a transaction that etcd takes: its `--max-txn-ops`. More than 128 are of no use.
-    pub max_txn_ops: usize,
-    /// How often history that is older than this is forgotten; `None` leaves that to etcd's own `--auto-compaction`.
-    pub compaction_interval: Option<Duration>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            endpoints: vec!["http://127.0.0.1:2379".to_owned()],
-            prefix: "/orrery/".to_owned(),
-            tls: None,
-            credentials: None,
-            request_timeout: Duration::from_secs(5),
-            commit_timeout: Duration::from_secs(20),
-            max_request_bytes: 1536 << 10,
-            max_txn_ops: MAX_WRITES + 1,
-            compaction_interval: Some(Duration::from_secs(300)),
-        }
-    }
-}
-
-impl Config {
-    /// The most operations in a batch: in every transaction, one is the store's own.
-    fn operations(&self) -> usize {
-        self.max_txn_ops.saturating_sub(1).clamp(1, MAX_WRITES)
-    }
-}
-
-/// Whom to trust, and who we are.
-#[derive(Clone, Debug)]
-pub struct Tls {
-    /// The certificates of the authorities to trust, as PEM.
-    pub ca: Vec<u8>,
-    /// Our own certificate, if etcd asks for one.
-    pub identity: Option<Identity>,
-    /// The name in etcd's certificate, if it is not that of the endpoint.
-    pub server_name: Option<String>,
-}
-
-/// A certificate and its key, as PEM.
-#[derive(Clone)]
-pub struct Identity {
-    /// The certificate, followed by those between it and the authority.
-    pub certificate: Vec<u8>,
-    /// Its private key.
-    pub key: Vec<u8>,
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").finish_non_exhaustive()
-    }
-}
-
-/// A user of etcd.
-#[derive(Clone)]
-pub struct Credentials {
-    /// The name.
-    pub user: String,
-    /// The password.
-    pub password: String,
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
-    }
-}
 
 /// The backend: its tasks, and the way to the writer.
 pub(crate) struct Etcd {
@@ -165,8 +80,6 @@ struct Tasks {
     others: Vec<JoinHandle<()>>,
 }
 
-/// Batches may have more around their contents than a limit on contents can know: the rest of a request is left for it.
-const ROOM_FOR_NAMES: usize = 64 << 10;
 /// How often opening begins anew because what it read was compacted meanwhile.
 const LOAD_ATTEMPTS: usize = 10;
 
@@ -331,11 +244,7 @@ impl Backend for Etcd {
     }
 
     fn limits(&self) -> Limits {
-        let config = &self.shared.config;
-        Limits {
-            operations: config.operations(),
-            bytes: config.max_request_bytes.saturating_sub(ROOM_FOR_NAMES).max(config.max_request_bytes / 2),
-        }
+        self.shared.config.limits()
     }
 }
 

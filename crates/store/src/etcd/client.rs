@@ -134,8 +134,11 @@ impl Client {
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + 'static,
     {
+        if self.credentials.is_none() {
+            return self.call_once(method, message).await;
+        }
         match self.call_once(method, message.clone()).await {
-            Err(CallError::Token(_)) if self.credentials.is_some() => self.call_once(method, message).await,
+            Err(CallError::Token(_)) => self.call_once(method, message).await,
             outcome => outcome,
         }
     }

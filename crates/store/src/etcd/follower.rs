@@ -176,7 +176,7 @@ impl Follower {
             self.shared.note_fence(etcd);
         }
         self.shared.core.apply(step.changes);
-        if let Some(revision) = revision {
+        if let Some(revision) = revision.filter(|revision| *revision > self.shared.core.revision()) {
             self.shared.core.advance(revision);
         }
         self.shared.progress.reach(etcd);

@@ -25,7 +25,7 @@ use super::{
     backoff::Backoff,
     call_error::CallError,
     group::{self, Room, Waiting},
-    landings::Landing,
+    landings::{Flight, Landing},
     proto::{Response, ResponseOp, TxnResponse},
     record::Meta,
     shared::Shared,
@@ -46,7 +46,7 @@ const REFUSALS: u32 = 2;
 pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Waiting>, closing: Arc<Notify>) {
     let mut waiting = VecDeque::new();
     let mut groups = JoinSet::new();
-    let room = Room { operations: shared.config.operations(), bytes: shared.config.max_request_bytes / 2 };
+    let room = Room { operations: shared.config.limits().operations, bytes: shared.config.max_request_bytes / 2 };
     loop {
         tokio::select! {
             () = closing.notified() => break,
@@ -124,6 +124,9 @@ impl Shared {
 
     /// Sends a group once and finds out what became of it.
     async fn attempt(&self, group: &[Waiting], fresh: bool, backoff: &mut Backoff, until: Instant) -> Outcome {
+        if let Some(why) = self.progress.stopped() {
+            return Outcome::Failed(CommitError::Stopped(why));
+        }
         let flight = self.landings.depart();
         let fence = self.fence();
         let drafts: Vec<_> = group.iter().map(|waiting| Draft::new(&waiting.batch, &self.core.image)).collect();
@@ -183,14 +186,7 @@ impl Shared {
     }
 
     /// Finds out what became of a transaction whose answer was lost.
-    async fn find_out(
-        &self,
-        flight: &super::landings::Flight<'_>,
-        fence: i64,
-        writes: usize,
-        lost: &str,
-        until: Instant,
-    ) -> Outcome {
+    async fn find_out(&self, flight: &Flight<'_>, fence: i64, writes: usize, lost: &str, until: Instant) -> Outcome {
         let unknown = |why: &str| {
             let endpoint = self.client.endpoint();
             Outcome::Failed(CommitError::Unknown(format!("etcd at {endpoint}: {lost}; then {why}")))
@@ -203,7 +199,10 @@ impl Shared {
                 let changed = (0..writes).map(|index| changed.iter().any(|it| usize::from(*it) == index)).collect();
                 Outcome::Committed { etcd, changed }
             }
-            Landing::NotSeen => Outcome::NotDone { fresh: true },
+            Landing::NotSeen if Instant::now() < until => Outcome::NotDone { fresh: true },
+            Landing::NotSeen => {
+                Outcome::Failed(CallError::Lost(lost.to_owned()).into_commit_error(self.client.endpoint()))
+            }
             Landing::Overlooked => unknown("the history that would tell was compacted"),
         }
     }

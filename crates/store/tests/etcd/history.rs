@@ -135,18 +135,44 @@ async fn deletions_by_others_are_followed() {
     assert_eq!(store.get(&pod("pod-000")).unwrap().created(), revision);
 }
 
+/// Opens a store that tells why it failed instead of ending the process.
+async fn open_telling(server: &EtcdServer) -> (Store, mpsc::Receiver<String>) {
+    let (failed, failure) = mpsc::channel();
+    let on_failure = std::sync::Arc::new(move |why: &str| failed.send(why.to_owned()).expect("the test waits"));
+    let config = Config { on_failure, ..Config::default() };
+    (Store::etcd(at(server.endpoint()), config).await.unwrap(), failure)
+}
+
+async fn wait_for(failure: mpsc::Receiver<String>) -> String {
+    in_time(tokio::task::spawn_blocking(move || failure.recv())).await.unwrap().expect("it failed")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_history_stops_the_store() {
+    let mut server = EtcdServer::start();
+    let (store, failure) = open_telling(&server).await;
+    put(&store, "a", "1").await;
+    let mut watcher = watch(&store, store.revision());
+    server.restart_empty();
+    let why = wait_for(failure).await;
+    assert!(why.contains("went back") && why.contains("renew the epoch"), "{why}");
+    assert_eq!(end_of(&mut watcher).await, WatchError::Closed);
+    let refused = in_time(store.catch_up()).await;
+    assert!(matches!(&refused, Err(CommitError::Stopped(_))), "{refused:?}");
+    let refused = in_time(store.commit(Batch::new().delete(pod("a"), Expect::Anything))).await;
+    assert!(matches!(&refused, Err(CommitError::Stopped(_))), "{refused:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_never_written_by_us_stops_the_store() {
     let server = EtcdServer::start();
-    let (failed, failure) = mpsc::channel();
-    let on_failure = std::sync::Arc::new(move |why: &str| failed.send(why.to_owned()).expect("the test waits"));
-    let store = Store::etcd(at(server.endpoint()), Config { on_failure, ..Config::default() }).await.unwrap();
+    let (store, failure) = open_telling(&server).await;
     let mut watcher = watch(&store, store.revision());
     // "/orrery/objects//pods/root/default/a" and "garbage".
     let garbage = r#"{"key":"L29ycmVyeS9vYmplY3RzLy9wb2RzL3Jvb3QvZGVmYXVsdC9h","value":"Z2FyYmFnZQ=="}"#;
     server.post("/v3/kv/put", garbage);
     assert_eq!(end_of(&mut watcher).await, WatchError::Closed);
-    let why = tokio::task::spawn_blocking(move || failure.recv().expect("it failed")).await.unwrap();
+    let why = wait_for(failure).await;
     assert!(why.contains("/orrery/objects//pods/root/default/a") && why.contains("format"), "{why}");
     let refused = store.catch_up().await;
     assert!(matches!(&refused, Err(CommitError::Stopped(_))), "{refused:?}");

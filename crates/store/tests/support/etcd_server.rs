@@ -126,6 +126,13 @@ impl EtcdServer {
         }
     }
 
+    /// Starts the server again without its data, as after a restore from a backup that was empty.
+    pub(crate) fn restart_empty(&mut self) {
+        self.kill();
+        std::fs::remove_dir_all(self.directory.path().join("data")).expect("the data is ours");
+        self.restart();
+    }
+
     fn spawn(&self) -> Child {
         let (client, peer) = (self.endpoint(), self.peer_url());
         let log = std::fs::File::create(self.log_path()).expect("a log file");
