@@ -8,8 +8,10 @@
 //! ```
 //!
 //! Opening reads the newest snapshot and the changes after it. A snapshot shows the oldest revision of the history in
-//! memory, not the newest, so that history survives a restart. Logs that end before the snapshot are removed.
+//! memory, not the newest, so that history survives a restart. Logs that end before the snapshot are removed. A backup is
+//! a snapshot of the newest revision, kept elsewhere.
 
+pub(crate) mod backup;
 #[cfg(test)]
 mod faults;
 mod files;
@@ -63,6 +65,28 @@ impl Embedded {
         let found = replay::replay(&*self.files, core)?;
         WriteLog::begin(self.files, found, self.sizes)
     }
+}
+
+/// Replays any bytes, as a whole log or as the content of a frame that checks. It may refuse them but must not panic.
+#[cfg(fuzzing)]
+pub fn fuzz_replay(bytes: &[u8]) {
+    let header =
+        frame::FileHeader { format: frame::FORMAT, epoch: crate::Epoch::from_bytes([7; 16]), revision: Revision::ZERO };
+    let Some((choice, bytes)) = bytes.split_first() else { return };
+    let mut file = header.encode().to_vec();
+    if choice % 2 == 0 {
+        file.extend_from_slice(bytes);
+    } else {
+        let mut framed = Vec::new();
+        frame::begin(&mut framed);
+        framed.extend_from_slice(bytes);
+        frame::seal(&mut framed, file.len() as u64, header.seed());
+        file.extend_from_slice(&framed);
+    }
+    let name = if choice & 2 == 0 { log_name(Revision::ZERO) } else { snapshot_name(Revision::ZERO) };
+    let files = simulated::Simulated::with_files([(name, file)]);
+    let embedded = Embedded { files: Arc::new(files), sizes: Sizes::default() };
+    let _ = embedded.load(&Core::new(crate::HistoryBound::default()));
 }
 
 pub(crate) fn io_error(action: &'static str, file: &str, source: io::Error) -> OpenError {

@@ -118,6 +118,12 @@ pub enum OpenError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A store is to be made where there is one already.
+    #[error("{} already has a store in it; restore into an empty directory", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The system has no randomness to make an epoch from.
     #[error("no randomness: {0}")]
     NoRandomness(String),

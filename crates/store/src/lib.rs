@@ -43,6 +43,8 @@ mod store;
 
 pub use backend::{Committed, Limits};
 pub use batch::{Batch, Content, Expect, Segment};
+#[cfg(fuzzing)]
+pub use embedded::fuzz_replay;
 pub use error::{CommitError, OpenError, ReadError, WatchError};
 pub use feed::{Event, HistoryBound, Watched, Watcher};
 pub use key::{Key, KeyError, Scope};

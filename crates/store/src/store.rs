@@ -6,7 +6,7 @@ use crate::{
     backend::{Backend, Committed, Limits},
     batch::{Action, Batch},
     core::Core,
-    embedded::{self, Embedded},
+    embedded::{self, Embedded, backup},
     error::{CommitError, OpenError, ReadError, WatchError},
     etcd::{self, Etcd},
     feed::{HistoryBound, Start, Watcher, Watchers},
@@ -118,6 +118,21 @@ impl Store {
     pub async fn etcd(etcd: etcd::Config, config: Config) -> Result<Self, OpenError> {
         let (core, backend) = Etcd::open(etcd, config.history, config.on_failure.clone()).await?;
         Ok(Self::over(core, Arc::new(backend), &config))
+    }
+
+    /// Writes everything as it is now to a file, from which [`Store::restore`] makes a store again. Returns the revision.
+    ///
+    /// This writes to a disk: call it where blocking is allowed. Writers are not held up.
+    pub fn backup(&self, file: &Path) -> Result<Revision, OpenError> {
+        backup::write(&self.core, file)
+    }
+
+    /// Makes an embedded store out of a backup, in a directory that has none, and returns its new epoch.
+    ///
+    /// Its revisions go on far above those of the backup, so that none that was given after the backup is given again:
+    /// watches and pages from before are answered with `Compacted`.
+    pub fn restore(backup: &Path, directory: &Path) -> Result<Epoch, OpenError> {
+        backup::restore(backup, directory)
     }
 
     fn local(core: Arc<Core>, log: impl crate::sequencer::Log, config: Config) -> Result<Self, OpenError> {

@@ -41,15 +41,21 @@ pub(crate) trait File: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A directory on a disk, locked against other processes while this lives.
+/// A directory on a disk.
 pub(crate) struct Disk {
     path: PathBuf,
-    _lock: fs::File,
+    /// Held against other processes while this lives, if the directory is a store's own.
+    _lock: Option<fs::File>,
 }
 
 const LOCK: &str = "LOCK";
 
 impl Disk {
+    /// A directory that need not be a store's own.
+    pub(crate) fn shared(path: &Path) -> Self {
+        Self { path: path.to_owned(), _lock: None }
+    }
+
     /// Takes a directory into use, making it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |action, source| super::io_error(action, &path.to_string_lossy(), source);
@@ -57,7 +63,7 @@ impl Disk {
         let options = fs::File::options().create(true).truncate(false).write(true).open(path.join(LOCK));
         let lock = options.map_err(|error| failed("open the lock of", error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
             Err(fs::TryLockError::Error(error)) => Err(failed("lock", error)),
         }

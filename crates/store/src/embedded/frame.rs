@@ -165,7 +165,8 @@ pub(crate) fn read(file: &dyn File, offset: u64, seed: Seed) -> io::Result<Next>
         // The header may lie in two sectors, of which one was never written.
         let split = (SECTOR as u64 - offset % SECTOR as u64) as usize;
         let blank = |part: &[u8]| part.iter().all(|&byte| byte == 0);
-        let torn = split < FRAME_HEADER && (blank(&header[..split]) || (marked && blank(&header[split..])));
+        let begun = FRAME_MARK.iter().zip(&header[..split.min(FRAME_HEADER)]).all(|(mark, byte)| mark == byte);
+        let torn = split < FRAME_HEADER && (blank(&header[..split]) || (begun && blank(&header[split..])));
         return judge(file, offset, seed, if torn { Next::Torn } else { Next::Damaged(problem) });
     }
     let mut frame = vec![0; FRAME_HEADER + length];

@@ -137,10 +137,22 @@ impl<'a> Frames<'a> {
 }
 
 fn load_snapshot(files: &dyn Files, revision: Revision, core: &Core, found: &mut Found) -> Result<(), OpenError> {
-    let mut frames = Frames::open(files, snapshot_name(revision))?;
-    if frames.header.revision != revision {
-        return Err(frames.damaged("it is the snapshot of another revision"));
+    let (header, length) = read_snapshot(files, snapshot_name(revision), core)?;
+    if header.revision != revision {
+        let file = files.describe(&snapshot_name(revision));
+        let problem = "it is the snapshot of another revision".to_owned();
+        return Err(OpenError::Damaged { file, offset: 0, problem });
     }
+    found.snapshot = Some((revision, length));
+    found.epoch = Some(header.epoch);
+    found.revision = revision;
+    Ok(())
+}
+
+/// Reads the objects of a snapshot or backup into the core; returns what it says of itself, and its length.
+pub(crate) fn read_snapshot(files: &dyn Files, name: String, core: &Core) -> Result<(FileHeader, u64), OpenError> {
+    let mut frames = Frames::open(files, name)?;
+    let revision = frames.header.revision;
     let mut count = 0;
     loop {
         // A snapshot gets its name only when it is complete, so that nothing in it can be torn.
@@ -165,10 +177,7 @@ fn load_snapshot(files: &dyn Files, revision: Revision, core: &Core, found: &mut
         }
         frames.skip(&content);
     }
-    found.snapshot = Some((revision, frames.offset));
-    found.epoch = Some(frames.header.epoch);
-    found.revision = revision;
-    Ok(())
+    Ok((frames.header, frames.offset))
 }
 
 fn load_log(

@@ -59,7 +59,8 @@ pub(crate) fn write(
     }
 }
 
-fn write_file(files: &dyn Files, core: &Core, pin: &Pin<'_>, epoch: Epoch, name: &str) -> io::Result<u64> {
+/// Writes every object of a pinned revision to a file, which gets its name when it is durable. Returns its length.
+pub(crate) fn write_file(files: &dyn Files, core: &Core, pin: &Pin<'_>, epoch: Epoch, name: &str) -> io::Result<u64> {
     let header = FileHeader { format: FORMAT, epoch, revision: pin.revision };
     let unfinished = format!("{name}{UNFINISHED}");
     let mut file = files.create(&unfinished)?;
