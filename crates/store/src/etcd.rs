@@ -81,7 +81,7 @@ struct Tasks {
 }
 
 /// How often opening begins anew because what it read was compacted meanwhile.
-const LOAD_ATTEMPTS: usize = 10;
+const LOAD_RESTARTS: usize = 10;
 
 impl Etcd {
     /// Reads everything and begins to follow.
@@ -92,12 +92,18 @@ impl Etcd {
     ) -> Result<(Arc<Core>, Self), OpenError> {
         let client = Client::new(&config)?;
         let layout = Layout::new(&config.prefix);
-        let mut attempt = 0;
+        let new_epoch = Epoch::random()?;
+        let (mut restarts, mut failures) = (0, 0);
         let (core, read) = loop {
-            create_if_absent(&client, &layout).await?;
-            match load(&client, &layout, history).await {
+            match load(&client, &layout, new_epoch, history).await {
                 Ok(loaded) => break loaded,
-                Err(ReadFailure::Call(CallError::Compacted)) if attempt < LOAD_ATTEMPTS => attempt += 1,
+                Err(ReadFailure::Call(CallError::Compacted)) if restarts < LOAD_RESTARTS => restarts += 1,
+                // Every endpoint gets its chance.
+                Err(ReadFailure::Call(error))
+                    if error.is_about_the_connection() && failures < client.endpoint_count() =>
+                {
+                    failures += 1;
+                }
                 Err(failure) => return Err(open_error(&client, &failure)),
             }
         };
@@ -136,29 +142,6 @@ impl Etcd {
     }
 }
 
-/// Makes the epoch of a new store.
-async fn create_if_absent(client: &Client, layout: &Layout) -> Result<(), OpenError> {
-    let mut failures = 0;
-    loop {
-        let attempt = async {
-            let read = read_meta(client, layout, None).await?;
-            if read.meta.epoch.is_none() {
-                let epoch = Epoch::random().map_err(|error| CallError::Refused(error.to_string()))?;
-                client.transact(epoch_request(layout, epoch, 0, [0; 16])).await?;
-            }
-            Ok(())
-        };
-        match attempt.await {
-            Ok(()) => return Ok(()),
-            // Every endpoint gets its chance; after a lost answer the next round sees whether it happened.
-            Err(ReadFailure::Call(error)) if error.is_about_the_connection() && failures < client.endpoint_count() => {
-                failures += 1;
-            }
-            Err(failure) => return Err(open_error(client, &failure)),
-        }
-    }
-}
-
 /// The transaction that sets the epoch if it is still the one written at `written`.
 fn epoch_request(layout: &Layout, epoch: Epoch, written: i64, transaction: record::TransactionId) -> TxnRequest {
     let put = |key: &prost::bytes::Bytes, value| Request::Put(PutRequest { key: key.clone(), value }).into();
@@ -170,7 +153,17 @@ fn epoch_request(layout: &Layout, epoch: Epoch, written: i64, transaction: recor
     }
 }
 
-async fn load(client: &Client, layout: &Layout, history: HistoryBound) -> Result<(Core, MetaRead), ReadFailure> {
+/// Reads everything; gives a new store this epoch.
+async fn load(
+    client: &Client,
+    layout: &Layout,
+    new_epoch: Epoch,
+    history: HistoryBound,
+) -> Result<(Core, MetaRead), ReadFailure> {
+    if read_meta(client, layout, None).await?.meta.epoch.is_none() {
+        // If another process is faster, its epoch is read below.
+        client.transact(epoch_request(layout, new_epoch, 0, [0; 16])).await?;
+    }
     let core = Core::new(history);
     let mut newest = Revision::ZERO;
     let read = listing::read_everything(client, layout, |change| {
@@ -193,7 +186,7 @@ fn open_error(client: &Client, failure: &ReadFailure) -> OpenError {
         ReadFailure::Call(_) => "",
         ReadFailure::Record(_) => "; nothing was changed, use another prefix or restore etcd from a backup",
     };
-    OpenError::Server { endpoint: format!("etcd at {}", client.endpoint()), problem: format!("{failure}{advice}") }
+    OpenError::Server { endpoint: format!("etcd at {}", client.name()), problem: format!("{failure}{advice}") }
 }
 
 impl Backend for Etcd {
@@ -222,7 +215,7 @@ impl Backend for Etcd {
     fn compact(&self) -> Pending<'_, Result<(), CommitError>> {
         Box::pin(async move {
             let done = self.shared.compact().await;
-            done.map_err(|error| error.into_commit_error(self.shared.client.endpoint()))
+            done.map_err(|error| error.into_commit_error(self.shared.client.name()))
         })
     }
 

@@ -93,11 +93,11 @@ impl CallError {
     }
 
     /// The answer to a writer whose batch did not happen.
-    pub(crate) fn into_commit_error(self, endpoint: &str) -> CommitError {
+    pub(crate) fn into_commit_error(self, name: &str) -> CommitError {
         match self {
             Self::NoRoom(why) => CommitError::NoRoom(format!("etcd: {why}")),
             Self::Refused(why) => CommitError::Refused(format!("etcd: {why}")),
-            other => CommitError::Unavailable(format!("etcd at {endpoint}: {other}")),
+            other => CommitError::Unavailable(format!("etcd at {name}: {other}")),
         }
     }
 }

@@ -36,7 +36,9 @@ const LARGEST_ANSWER: usize = 128 << 20;
 
 /// A client of one etcd cluster.
 pub(crate) struct Client {
-    endpoints: Vec<(String, Channel)>,
+    endpoints: Vec<Channel>,
+    /// What to call them in messages.
+    name: String,
     /// Which endpoint is used.
     current: AtomicUsize,
     credentials: Option<Credentials>,
@@ -47,13 +49,14 @@ pub(crate) struct Client {
 impl Client {
     /// A client that connects when it is first used.
     pub(crate) fn new(config: &Config) -> Result<Self, OpenError> {
-        let endpoints = config.endpoints.iter().map(|endpoint| Ok((endpoint.clone(), channel(endpoint, config)?)));
+        let endpoints = config.endpoints.iter().map(|endpoint| channel(endpoint, config));
         let endpoints = endpoints.collect::<Result<Vec<_>, OpenError>>()?;
         if endpoints.is_empty() {
             return Err(OpenError::Server { endpoint: "etcd".to_owned(), problem: "no endpoint is given".to_owned() });
         }
         Ok(Self {
             endpoints,
+            name: config.endpoints.join(", "),
             current: AtomicUsize::new(0),
             credentials: config.credentials.clone(),
             token: Mutex::default(),
@@ -61,9 +64,9 @@ impl Client {
         })
     }
 
-    /// The endpoint in use.
-    pub(crate) fn endpoint(&self) -> &str {
-        &self.endpoints[self.current.load(Ordering::Relaxed) % self.endpoints.len()].0
+    /// Its endpoints, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// How many endpoints there are.
@@ -198,7 +201,7 @@ impl Client {
 
     fn connection(&self) -> (usize, Grpc<Channel>) {
         let used = self.current.load(Ordering::Relaxed);
-        let (_, channel) = &self.endpoints[used % self.endpoints.len()];
+        let channel = &self.endpoints[used % self.endpoints.len()];
         (used, Grpc::new(channel.clone()).max_decoding_message_size(LARGEST_ANSWER))
     }
 

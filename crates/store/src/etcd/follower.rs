@@ -77,7 +77,7 @@ impl Follower {
                 Ended::Compacted(before) => gap = Some(Gap::Compacted(before)),
                 Ended::Foreign(_) => gap = Some(Gap::Foreign),
                 Ended::Lost(why) => {
-                    tracing::warn!(endpoint = self.shared.client.endpoint(), %why, "the watch on etcd was lost");
+                    tracing::warn!(endpoints = self.shared.client.name(), %why, "the watch on etcd was lost");
                     self.shared.core.counters.reconnects.add(1);
                     self.backoff.pause().await;
                 }
@@ -124,7 +124,7 @@ impl Follower {
         let read = read_meta(&self.shared.client, &self.shared.layout, None).await.map_err(read_failed)?;
         let reached = self.shared.progress.reached();
         if read.header.cluster_id != self.cluster {
-            return Err(Ended::Useless(format!("{} is another etcd cluster", self.shared.client.endpoint())));
+            return Err(Ended::Useless(format!("{} is another etcd cluster", self.shared.client.name())));
         }
         if read.header.revision < reached {
             return Err(Ended::Useless(format!(

@@ -103,7 +103,7 @@ impl Shared {
         until: Instant,
         what: impl Future<Output = Result<T, CommitError>>,
     ) -> Result<T, CommitError> {
-        let unanswered = || CommitError::Unavailable(format!("etcd at {} does not answer", self.client.endpoint()));
+        let unanswered = || CommitError::Unavailable(format!("etcd at {} does not answer", self.client.name()));
         // The last request may have begun just in time.
         let patience = until + self.config.request_timeout;
         tokio::time::timeout_at(patience, what).await.unwrap_or_else(|_| Err(unanswered()))
@@ -114,7 +114,7 @@ impl Shared {
         self.progress.wait(etcd, until).await.map_err(|error| match error {
             NotReached::TimedOut => CommitError::Unavailable(format!(
                 "etcd at {} does not tell what has changed up to its revision {etcd}",
-                self.client.endpoint()
+                self.client.name()
             )),
             NotReached::Stopped(why) => CommitError::Stopped(why),
         })
@@ -163,7 +163,7 @@ impl Shared {
             return Err(CommitError::Stopped(why));
         }
         if !passes || Instant::now() >= until {
-            return Err(error.into_commit_error(self.client.endpoint()));
+            return Err(error.into_commit_error(self.client.name()));
         }
         backoff.pause().await;
         Ok(())

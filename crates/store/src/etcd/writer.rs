@@ -188,8 +188,8 @@ impl Shared {
     /// Finds out what became of a transaction whose answer was lost.
     async fn find_out(&self, flight: &Flight<'_>, fence: i64, writes: usize, lost: &str, until: Instant) -> Outcome {
         let unknown = |why: &str| {
-            let endpoint = self.client.endpoint();
-            Outcome::Failed(CommitError::Unknown(format!("etcd at {endpoint}: {lost}; then {why}")))
+            let name = self.client.name();
+            Outcome::Failed(CommitError::Unknown(format!("etcd at {name}: {lost}; then {why}")))
         };
         if let Err(error) = self.fence_off(fence, until).await {
             return unknown(&error.to_string());
@@ -200,9 +200,7 @@ impl Shared {
                 Outcome::Committed { etcd, changed }
             }
             Landing::NotSeen if Instant::now() < until => Outcome::NotDone { fresh: true },
-            Landing::NotSeen => {
-                Outcome::Failed(CallError::Lost(lost.to_owned()).into_commit_error(self.client.endpoint()))
-            }
+            Landing::NotSeen => Outcome::Failed(CallError::Lost(lost.to_owned()).into_commit_error(self.client.name())),
             Landing::Overlooked => unknown("the history that would tell was compacted"),
         }
     }

@@ -67,6 +67,10 @@ async fn a_server_that_is_not_there_is_named() {
     for part in [server.endpoint().as_str(), "refused", "check that etcd runs there"] {
         assert!(refused.contains(part), "{refused}");
     }
+    let other = EtcdServer::start();
+    let endpoints = vec![server.endpoint(), other.endpoint()];
+    let store = Store::etcd(etcd::Config { endpoints, ..Default::default() }, Config::default()).await.unwrap();
+    put(&store, "a", "1").await;
     for (endpoint, problem) in [("https://127.0.0.1:1", "https needs"), ("not an address", "not an address")] {
         let refused = Store::etcd(at(endpoint.to_owned()), Config::default()).await.err().unwrap().to_string();
         assert!(refused.contains(problem), "{refused}");
