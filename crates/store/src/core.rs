@@ -158,7 +158,10 @@ impl Core {
 
     fn evict(&self, feed: &mut Feed, through: Revision) {
         while let Some(event) = feed.history.evict(through) {
-            self.image.prune(&event.object);
+            // Before a creation the key had no version that could be forgotten.
+            if event.previous.is_some() || event.object.is_deletion() {
+                self.image.prune(&event.object);
+            }
         }
     }
 

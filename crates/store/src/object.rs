@@ -154,7 +154,7 @@ pub struct Labels(Box<[Arc<Label>]>);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) key: Arc<str>,
-    pub(crate) value: Arc<str>,
+    pub(crate) value: Box<str>,
 }
 
 impl Hash for Label {
