@@ -40,6 +40,8 @@ pub(crate) enum Target {
     AtMost(f64),
     /// At most so many times the raw measurement.
     RatioAtMost(f64),
+    /// At least so many times the raw measurement.
+    RatioAtLeast(f64),
 }
 
 /// The least that the machine needs for the same, measured in the same run.
@@ -75,6 +77,7 @@ impl Line {
             Target::AtLeast(bound) => Some(value >= bound),
             Target::AtMost(bound) => Some(value <= bound),
             Target::RatioAtMost(bound) => ratio.map(|ratio| ratio <= bound),
+            Target::RatioAtLeast(bound) => ratio.map(|ratio| ratio >= bound),
         });
         self
     }

@@ -3,6 +3,7 @@
 mod child;
 mod dispatch;
 mod durable_puts;
+mod etcd_puts;
 mod label_read;
 mod memory;
 mod open;
@@ -65,6 +66,7 @@ const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "dispatch", run: dispatch::measure },
     Measurement { name: "memory", run: memory::measure },
     Measurement { name: "open", run: open::measure },
+    Measurement { name: "etcd", run: etcd_puts::measure },
 ];
 
 /// What the measurements run on.

