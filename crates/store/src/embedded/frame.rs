@@ -17,8 +17,12 @@ pub(crate) const FORMAT: u32 = 1;
 
 /// Bytes of a file's header.
 pub(crate) const FILE_HEADER: usize = 48;
-/// Bytes before the content of a frame: mark, mask, three spare bytes, length, checksum.
+/// Bytes before the content of a frame: mark, mask, a checksum of 24 bits over mark, mask and length, length, and a
+/// checksum over all of it. A length that does not check is not believed: it could reach beyond the end of the file and
+/// make a damaged frame look like a torn one.
 pub(crate) const FRAME_HEADER: usize = 16;
+/// Bytes of a frame's header that its own checksum is about.
+const CHECKED: usize = 12;
 /// Longest frame. What is longer was never written.
 const LONGEST: usize = 64 << 20;
 
@@ -99,6 +103,8 @@ pub(crate) fn seal(buffer: &mut [u8], offset: u64, seed: Seed) {
     buffer[8..12].copy_from_slice(&length.to_le_bytes());
     let mask = (0..=u8::MAX).find(|&mask| first_blank_sector(buffer, offset, mask).is_none()).unwrap_or(0);
     buffer[4] = mask;
+    let check = header_check(buffer, offset, seed);
+    buffer[5..8].copy_from_slice(&check);
     apply_mask(&mut buffer[FRAME_HEADER..], mask);
     let checksum = checksum(buffer, offset, seed);
     buffer[12..16].copy_from_slice(&checksum.to_le_bytes());
@@ -108,6 +114,15 @@ fn apply_mask(content: &mut [u8], mask: u8) {
     if mask != 0 {
         content.iter_mut().for_each(|byte| *byte ^= mask);
     }
+}
+
+fn header_check(frame: &[u8], offset: u64, seed: Seed) -> [u8; 3] {
+    let mut hasher = crc32fast::Hasher::new_with_initial(seed.0);
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&frame[..5]);
+    hasher.update(&frame[8..12]);
+    let [first, second, third, _] = hasher.finalize().to_le_bytes();
+    [first, second, third]
 }
 
 fn checksum(frame: &[u8], offset: u64, seed: Seed) -> u32 {
@@ -159,14 +174,16 @@ pub(crate) fn read(file: &dyn File, offset: u64, seed: Seed) -> io::Result<Next>
     }
     let marked = header[..4] == FRAME_MARK;
     let length = number(&header[8..]) as usize;
-    if !marked || length == 0 || length > LONGEST {
+    let checks = header[5..8] == header_check(&header, offset, seed) && (1..=LONGEST).contains(&length);
+    if !marked || !checks {
         let problem =
-            if marked { "a frame has an impossible length" } else { "there is no frame where one must begin" };
+            if marked { "the header of a frame does not check" } else { "there is no frame where one must begin" };
         // The header may lie in two sectors, of which one was never written.
         let split = (SECTOR as u64 - offset % SECTOR as u64) as usize;
         let blank = |part: &[u8]| part.iter().all(|&byte| byte == 0);
         let begun = FRAME_MARK.iter().zip(&header[..split.min(FRAME_HEADER)]).all(|(mark, byte)| mark == byte);
-        let torn = split < FRAME_HEADER && (blank(&header[..split]) || (begun && blank(&header[split..])));
+        let second_missing = split < CHECKED && begun && blank(&header[split..]);
+        let torn = second_missing || (split < FRAME_HEADER && blank(&header[..split]));
         return judge(file, offset, seed, if torn { Next::Torn } else { Next::Damaged(problem) });
     }
     let mut frame = vec![0; FRAME_HEADER + length];

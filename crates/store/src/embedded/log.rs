@@ -103,7 +103,8 @@ impl WriteLog {
                 self.failure("begin a new log", &log_name(self.revision), error)
             })?;
         let old = std::mem::replace(&mut self.segment, next);
-        self.closed.lock().push(LogFile { begins_after: old.begins_after, end: old.end });
+        let closed = LogFile { begins_after: old.begins_after, newest: self.revision, end: old.end };
+        self.closed.lock().push(closed);
         Ok(())
     }
 
@@ -115,16 +116,14 @@ impl WriteLog {
     /// How many bytes of log a snapshot at the oldest kept revision would free.
     fn reclaimable(&self, floor: Revision) -> u64 {
         let closed = self.closed.lock();
-        let next_begins = closed.iter().skip(1).map(|log| log.begins_after).chain([self.segment.begins_after]);
-        let superfluous = closed.iter().zip(next_begins).filter(|(_, next)| *next <= floor);
-        superfluous.map(|(log, _)| log.end).sum()
+        closed.iter().filter(|log| log.newest <= floor).map(|log| log.end).sum()
     }
 
     fn start_snapshot(&mut self, core: &Arc<Core>) {
         let (files, core) = (self.files.clone(), core.clone());
         let (closed, snapshot) = (self.closed.clone(), self.snapshot.clone());
-        let (epoch, current) = (self.epoch, self.segment.begins_after);
-        let work = move || snapshot::write(&*files, &core, epoch, &closed, current, &snapshot);
+        let epoch = self.epoch;
+        let work = move || snapshot::write(&*files, &core, epoch, &closed, &snapshot);
         match std::thread::Builder::new().name("store-snapshot".to_owned()).spawn(work) {
             Ok(thread) => self.snapshotting = Some(thread),
             Err(error) => tracing::warn!(%error, "cannot start a thread to write a snapshot, the log grows on"),

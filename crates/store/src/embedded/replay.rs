@@ -37,6 +37,8 @@ pub(crate) struct Found {
 pub(crate) struct LogFile {
     /// The newest revision before it.
     pub(crate) begins_after: Revision,
+    /// The newest revision in it.
+    pub(crate) newest: Revision,
     /// Where its last whole frame ends.
     pub(crate) end: u64,
 }
@@ -252,7 +254,7 @@ fn load_log(
     let newest = read_ahead(|portions| read_log(&mut frames, snapshot, last, portions), |changes| core.apply(changes))?;
     found.revision = found.revision.max(newest);
     found.epoch = Some(frames.header.epoch);
-    found.logs.push(LogFile { begins_after, end: frames.offset });
+    found.logs.push(LogFile { begins_after, newest, end: frames.offset });
     Ok(())
 }
 

@@ -30,13 +30,12 @@ pub(crate) struct Snapshot {
 
 /// Writes a snapshot of the oldest kept revision, then removes the last one and the logs that end before it.
 ///
-/// `current` is where the log that is being written begins. A failure loses nothing: the log has everything.
+/// A failure loses nothing: the log has everything.
 pub(crate) fn write(
     files: &dyn Files,
     core: &Core,
     epoch: Epoch,
     closed: &Mutex<Vec<LogFile>>,
-    current: Revision,
     last: &Mutex<Option<Snapshot>>,
 ) {
     let pin = core.pin_oldest();
@@ -50,7 +49,7 @@ pub(crate) fn write(
             let snapshot = Snapshot { revision: pin.revision, bytes };
             *last.lock() = Some(snapshot);
             core.counters.snapshots.add(1);
-            remove_superfluous(files, snapshot, before, closed, current);
+            remove_superfluous(files, snapshot, before, closed);
         }
         Err(error) => {
             let _ = files.remove(&format!("{name}{UNFINISHED}"));
@@ -112,18 +111,11 @@ impl Writer<'_> {
 }
 
 /// Removes what is not needed to open the store any more. What cannot be removed now is removed at the next start.
-fn remove_superfluous(
-    files: &dyn Files,
-    snapshot: Snapshot,
-    before: Option<Snapshot>,
-    closed: &Mutex<Vec<LogFile>>,
-    current: Revision,
-) {
+fn remove_superfluous(files: &dyn Files, snapshot: Snapshot, before: Option<Snapshot>, closed: &Mutex<Vec<LogFile>>) {
     let mut names: Vec<String> = before.map(|before| snapshot_name(before.revision)).into_iter().collect();
     {
         let mut closed = closed.lock();
-        let next_begins: Vec<Revision> = closed.iter().skip(1).map(|log| log.begins_after).chain([current]).collect();
-        let superfluous = next_begins.iter().take(closed.len()).take_while(|next| **next <= snapshot.revision).count();
+        let superfluous = closed.iter().take_while(|log| log.newest <= snapshot.revision).count();
         names.extend(closed.drain(..superfluous).map(|log| log_name(log.begins_after)));
     }
     for name in names {
