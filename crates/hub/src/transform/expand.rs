@@ -1,7 +1,9 @@
 //! An object as JSON with gaps, and the templates that fill them.
 
-use orrery_gotemplate::{Budget, Data, Limits, ParseError, Template, to_text};
-use serde_json::Value;
+use std::fmt::{Arguments, Write};
+
+use orrery_gotemplate::{Budget, Data, ExecError, Limits, ParseError, Template, to_text};
+use serde_json::{Map, Value};
 
 use super::strip::group_and_kind;
 
@@ -30,7 +32,7 @@ struct Leaf {
 impl Expansion {
     /// Writes the object down, and parses its templates when they are to be expanded.
     pub(super) fn new(object: &Value, expands: bool) -> Self {
-        let mut writer = Writer { json: Vec::new(), leaves: Vec::new(), path: String::new(), expands };
+        let mut writer = Writer { json: Vec::with_capacity(1024), leaves: Vec::new(), path: String::new(), expands };
         writer.value(object);
         Self { json: writer.json, leaves: writer.leaves, identity: identity(object) }
     }
@@ -70,7 +72,7 @@ impl Leaf {
 
 enum Failure {
     Parse(ParseError),
-    Exec(orrery_gotemplate::ExecError),
+    Exec(ExecError),
 }
 
 impl Failure {
@@ -110,9 +112,7 @@ impl Writer {
             Value::Array(items) => self.array(items),
             Value::String(text) if self.expands && !Template::is_literal(text) => self.leaf(text),
             Value::String(text) => write_string(&mut self.json, text),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {
-                self.json.extend_from_slice(value.to_string().as_bytes())
-            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => write_scalar(&mut self.json, value),
         }
     }
 
@@ -121,20 +121,28 @@ impl Writer {
         self.leaves.push(Leaf { position: self.json.len(), path: self.path.clone(), template });
     }
 
-    fn object(&mut self, fields: &serde_json::Map<String, Value>) {
-        // Sorted already, unless some crate asked serde_json to keep the order in which keys were written.
-        let mut fields: Vec<_> = fields.iter().collect();
-        fields.sort_unstable_by_key(|(key, _)| *key);
+    fn object(&mut self, fields: &Map<String, Value>) {
         self.json.push(b'{');
-        for (i, (key, value)) in fields.into_iter().enumerate() {
+        if fields.keys().is_sorted() {
+            self.members(fields.iter());
+        } else {
+            // Some crate asked serde_json to keep the order in which keys were written.
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| *key);
+            self.members(fields.into_iter());
+        }
+        self.json.push(b'}');
+    }
+
+    fn members<'o>(&mut self, fields: impl Iterator<Item = (&'o String, &'o Value)>) {
+        for (i, (key, value)) in fields.enumerate() {
             if i > 0 {
                 self.json.push(b',');
             }
             write_string(&mut self.json, key);
             self.json.push(b':');
-            self.inside(&[".", key], value);
+            self.inside(format_args!(".{key}"), value);
         }
-        self.json.push(b'}');
     }
 
     fn array(&mut self, items: &[Value]) {
@@ -143,19 +151,25 @@ impl Writer {
             if i > 0 {
                 self.json.push(b',');
             }
-            self.inside(&["[", &i.to_string(), "]"], item);
+            self.inside(format_args!("[{i}]"), item);
         }
         self.json.push(b']');
     }
 
-    fn inside(&mut self, step: &[&str], value: &Value) {
-        let length = self.path.len();
-        if self.expands {
-            self.path.extend(step.iter().copied());
+    /// Writes what stands one step further down. The path is only kept where a template could need it.
+    fn inside(&mut self, step: Arguments<'_>, value: &Value) {
+        if !self.expands {
+            return self.value(value);
         }
+        let length = self.path.len();
+        self.path.write_fmt(step).expect("a string can be extended");
         self.value(value);
         self.path.truncate(length);
     }
+}
+
+fn write_scalar(json: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(json, value).expect("a value can be written to memory");
 }
 
 fn write_string(json: &mut Vec<u8>, text: &str) {
