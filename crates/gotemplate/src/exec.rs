@@ -77,7 +77,11 @@ impl At<'_> {
 
     fn shown(self, text: &str) -> String {
         match self {
-            Self::Text(span) => quote(span.of(text).as_bytes(), Shown::Printable),
+            // Only limits are ever exceeded here, and the text may be long.
+            Self::Text(span) => {
+                let beginning: String = span.of(text).chars().take(20).collect();
+                quote(beginning.as_bytes(), Shown::Printable)
+            }
             Self::Pipe(pipe) => Show(pipe, text).to_string(),
             Self::Command(command) => Show(command, text).to_string(),
             Self::Term(term) => Show(term, text).to_string(),
@@ -158,7 +162,7 @@ impl<'a> Exec<'a, '_> {
             }
             Node::If(branch) => return self.condition(dot, branch, false),
             Node::With(branch) => return self.condition(dot, branch, true),
-            Node::Range(branch) => return self.range(dot, branch),
+            Node::Range(range) => return self.range(dot, range),
             Node::Template(call) => self.call(dot, call)?,
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
@@ -273,12 +277,13 @@ impl<'a> Exec<'a, '_> {
             Some(pipe) => self.pipe(dot, pipe)?,
             None => Value::Nil,
         };
-        let caller = (self.running, self.at, self.first_variable, self.variables.len());
+        let (running, at, first_variable) = (self.running, self.at, self.first_variable);
+        let mark = self.variables.len();
         self.running = definition;
-        self.first_variable = caller.3;
+        self.first_variable = mark;
         self.variables.push(("$", dot.clone()));
-        self.inner_list(&dot, &definition.body, caller.3)?;
-        (self.running, self.at, self.first_variable, _) = caller;
+        self.inner_list(&dot, &definition.body, mark)?;
+        (self.running, self.at, self.first_variable) = (running, at, first_variable);
         Ok(())
     }
 }
