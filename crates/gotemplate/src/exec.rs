@@ -122,8 +122,12 @@ impl<'a> Exec<'a, '_> {
         self.budget.spend_steps(steps).map_err(|spent| self.error(spent.to_string()))
     }
 
+    fn spend_bytes(&mut self, bytes: usize) -> Outcome<()> {
+        self.budget.spend_bytes(bytes).map_err(|spent| self.error(spent.to_string()))
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Outcome<()> {
-        self.budget.spend_bytes(bytes.len()).map_err(|spent| self.error(spent.to_string()))?;
+        self.spend_bytes(bytes.len())?;
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -175,11 +179,23 @@ impl<'a> Exec<'a, '_> {
             Value::Str(text) => self.write(text),
             Value::Nil => self.write(b"<no value>"),
             _ => {
-                let printed = fmt::print(std::slice::from_ref(value), self.budget.bytes_left());
-                let printed = printed.map_err(|_| self.error(self.budget.bytes_spent().to_string()))?;
+                let printed = self.printed(value)?;
                 self.write(&printed)
             }
         }
+    }
+
+    /// A value as `print` shows it, as long as the budget allows that.
+    fn printed(&self, value: &Value<'a>) -> Outcome<Vec<u8>> {
+        let printed = fmt::print(std::slice::from_ref(value), self.budget.bytes_left());
+        printed.map_err(|_| self.error(self.budget.bytes_spent().to_string()))
+    }
+
+    /// A value in a message, which is paid for like output: many errors must not cost more than many results.
+    fn shown(&mut self, value: &Value<'a>) -> Outcome<String> {
+        let printed = self.printed(value)?;
+        self.spend_bytes(printed.len())?;
+        Ok(to_text(&printed).into_owned())
     }
 
     fn condition(&mut self, dot: &Value<'a>, branch: &'a Branch, moves_dot: bool) -> Outcome<Flow> {
@@ -227,7 +243,10 @@ impl<'a> Exec<'a, '_> {
             }
             Value::Int(count) => *count,
             Value::Byte(count) => i64::from(*count),
-            _ => return self.fail(format!("range can't iterate over {}", shown(value))),
+            _ => {
+                let shown = self.shown(value)?;
+                return self.fail(format!("range can't iterate over {shown}"));
+            }
         };
         if arm.pipe.variables.len() > 1 {
             return self.fail(format!("can't use {count} to iterate over more than one variable"));
@@ -286,10 +305,4 @@ impl<'a> Exec<'a, '_> {
         (self.running, self.at, self.first_variable) = (running, at, first_variable);
         Ok(())
     }
-}
-
-/// A value in a message.
-fn shown(value: &Value<'_>) -> String {
-    let printed = fmt::print(std::slice::from_ref(value), usize::MAX).unwrap_or_default();
-    to_text(&printed).into_owned()
 }

@@ -268,7 +268,7 @@ impl Generator {
             let space = generator.pick(&["", " "]);
             format!("{token}{space}")
         });
-        self.action(&format!("{text}{tokens}").trim_start().to_owned())
+        self.action(format!("{text}{tokens}").trim_start())
     }
 
     fn list(&mut self) -> String {
