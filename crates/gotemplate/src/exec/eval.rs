@@ -3,6 +3,7 @@
 use super::{At, Exec, Outcome};
 use crate::ast::{self, Command, Literal, Number, Pipe, Show, Term, TermKind};
 use crate::funcs::{self, Builtin, Failure};
+use crate::lex::Span;
 use crate::quote::{Shown, quote};
 use crate::unicode::to_text;
 use crate::value::{Str, Value};
@@ -75,7 +76,7 @@ impl<'a> Exec<'a, '_> {
                 return self.call_function(dot, *function, At::Command(command), arguments, last);
             }
             TermKind::Field => return self.field(dot, first, has_arguments),
-            TermKind::Chain { .. } => return self.chain(dot, first, has_arguments),
+            TermKind::Chain { base, fields } => return self.chain(dot, first, (base, *fields), has_arguments),
             TermKind::Variable => return self.variable(first, has_arguments),
             // Errors about a pipeline in parentheses point at what stands around it.
             TermKind::Pipe(_) => {}
@@ -96,11 +97,15 @@ impl<'a> Exec<'a, '_> {
         self.path(dot.clone(), term.source.of(self.text), has_arguments)
     }
 
-    fn chain(&mut self, dot: &Value<'a>, term: &'a Term, has_arguments: bool) -> Outcome<Value<'a>> {
+    /// Fields of what another term gives.
+    fn chain(
+        &mut self,
+        dot: &Value<'a>,
+        term: &'a Term,
+        (base, fields): (&'a Term, Span),
+        has_arguments: bool,
+    ) -> Outcome<Value<'a>> {
         self.at = At::Term(term);
-        let TermKind::Chain { base, fields } = &term.kind else {
-            return self.constant(dot, term);
-        };
         let receiver = self.argument(dot, base, Wanted::Anything)?;
         self.path(receiver, fields.of(self.text), has_arguments)
     }
@@ -174,7 +179,7 @@ impl<'a> Exec<'a, '_> {
             }
             TermKind::Field => self.field(dot, term, false)?,
             TermKind::Variable => self.variable(term, false)?,
-            TermKind::Chain { .. } => self.chain(dot, term, false)?,
+            TermKind::Chain { base, fields } => self.chain(dot, term, (base, *fields), false)?,
             TermKind::Pipe(pipe) => self.inner_pipe(dot, pipe)?,
             TermKind::Function(function) => self.call_function(dot, *function, At::Term(term), &[], None)?,
             _ => self.constant(dot, term)?,
