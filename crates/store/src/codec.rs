@@ -99,6 +99,11 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
+    /// What has not been read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(crate) fn change(&mut self) -> Result<Change, DecodeError> {
         let modified = Revision::new(self.number()?);
         let created = Revision::new(self.number()?);

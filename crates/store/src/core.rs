@@ -96,12 +96,7 @@ impl Core {
     /// Makes committed changes visible: all of a batch at once, in the order of their revisions.
     pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let mut maker = self.maker.lock();
-        let mut events = Vec::new();
-        for change in changes {
-            let object = Arc::new(make(&mut maker, change));
-            let previous = self.image.apply(object.clone());
-            events.push(Event { object, previous });
-        }
+        let events = self.enter(&mut maker, changes);
         let Some(last) = events.last().map(Event::revision) else { return };
         let mut feed = self.feed.lock();
         for event in events {
@@ -111,6 +106,16 @@ impl Core {
         }
         self.revision.store(last.get(), Ordering::Release);
         self.evict(&mut feed, Revision::ZERO);
+    }
+
+    /// Puts changes into the image, where no read sees them before the current revision moves.
+    fn enter(&self, maker: &mut Maker, changes: impl IntoIterator<Item = Change>) -> Vec<Event> {
+        let enter = |change| {
+            let object = Arc::new(make(maker, change));
+            let previous = self.image.apply(object.clone());
+            Event { object, previous }
+        };
+        changes.into_iter().map(enter).collect()
     }
 
     /// Moves the newest revision on without a change, so that progress can be told.
@@ -127,9 +132,36 @@ impl Core {
         self.evict(&mut feed, through.min(self.revision()));
     }
 
+    /// Makes the image equal to a state to which the way is not known: these changes lead there, but not in the order in
+    /// which they happened. History begins anew at `revision`, and every watch ends.
+    pub(crate) fn restart(&self, changes: impl IntoIterator<Item = Change>, revision: Revision) {
+        let mut maker = self.maker.lock();
+        let requested = self.revision();
+        let events = self.enter(&mut maker, changes);
+        let mut feed = self.feed.lock();
+        let ended = WatchError::Compacted { requested, oldest: revision };
+        feed.buckets.for_each(|sink| sink.end(ended.clone()));
+        // Reads under way still see the versions before: they go when the last of these reads is done.
+        self.counters.changes.add(events.len() as u64);
+        events.into_iter().for_each(|event| feed.history.push(event));
+        feed.history.raise_floor(revision);
+        self.revision.store(revision.get(), Ordering::Release);
+        self.evict(&mut feed, revision);
+    }
+
+    /// The keys that exist.
+    pub(crate) fn live_keys(&self) -> Vec<Key> {
+        let Ok(pin) = self.pin(None) else { return Vec::new() };
+        let objects = self.image.scopes().into_iter().flat_map(|scope| pin.all_of(&scope));
+        objects.map(|object| object.key().clone()).collect()
+    }
+
     fn evict(&self, feed: &mut Feed, through: Revision) {
         while let Some(event) = feed.history.evict(through) {
-            self.image.prune(&event.object);
+            // Before a creation the key had no version that could be forgotten.
+            if event.previous.is_some() || event.object.is_deletion() {
+                self.image.prune(&event.object);
+            }
         }
     }
 

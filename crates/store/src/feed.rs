@@ -84,6 +84,11 @@ impl History {
         self.floor = at;
     }
 
+    /// Lets nobody begin to read or watch before this revision any more.
+    pub(crate) fn raise_floor(&mut self, revision: Revision) {
+        self.floor = self.floor.max(revision);
+    }
+
     pub(crate) fn push(&mut self, event: Event) {
         self.bytes += event.weight();
         self.events.push_back(event);
@@ -105,7 +110,7 @@ impl History {
         }
         let event = self.events.pop_front()?;
         self.bytes -= event.weight();
-        self.floor = oldest;
+        self.raise_floor(oldest);
         Some(event)
     }
 

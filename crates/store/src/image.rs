@@ -62,7 +62,7 @@ impl Image {
     /// Adds the newest version of its key and returns the one it replaces, if the key existed.
     pub(crate) fn apply(&self, object: Arc<Object>) -> Option<Arc<Object>> {
         let collection = self.collection_or_new(object.key().as_str());
-        if object.owners.is_some() {
+        if object.owners().next().is_some() {
             let mut owners = self.owners.write();
             for owner in object.owners() {
                 owners.entry_ref(owner).or_default().insert(object.key().clone());

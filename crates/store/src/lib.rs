@@ -28,6 +28,7 @@ mod codec;
 mod core;
 mod embedded;
 mod error;
+pub mod etcd;
 mod feed;
 mod image;
 mod key;

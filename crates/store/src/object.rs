@@ -5,9 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use crate::{batch::Content, key::Key, pool::Pool, revision::Revision};
+use crate::{
+    batch::{Content, Segment},
+    key::Key,
+    pool::Pool,
+    revision::Revision,
+};
 
 /// One version of what is stored under a key. Deletions are versions too, without labels and value.
+///
+/// There are millions of these: what most objects have is one block of bytes, what few have is behind a pointer.
 #[derive(Debug)]
 pub struct Object {
     pub(crate) key: Key,
@@ -15,10 +22,18 @@ pub struct Object {
     /// Zero for a deletion.
     pub(crate) created: Revision,
     pub(crate) labels: Labels,
-    #[expect(clippy::box_collection, reason = "a thin pointer: most objects have no owner")]
-    pub(crate) owners: Option<Box<Vec<Box<str>>>>,
-    pub(crate) head: Box<[u8]>,
-    pub(crate) value: Value,
+    /// The head and behind it all bytes of the value that are not shared.
+    bytes: Box<[u8]>,
+    head_length: u32,
+    rare: Option<Box<Rare>>,
+}
+
+/// What most objects do not have.
+#[derive(Debug)]
+struct Rare {
+    owners: Vec<Box<str>>,
+    /// How the value is put together; `None` if it is what follows the head, as one segment or none.
+    pieces: Option<Vec<Piece>>,
 }
 
 impl Object {
@@ -49,100 +64,77 @@ impl Object {
 
     /// The uids of its owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
-        self.owners.iter().flat_map(|owners| owners.iter()).map(|owner| &**owner)
+        self.rare.iter().flat_map(|rare| rare.owners.iter()).map(|owner| &**owner)
     }
 
     /// The head the caller gave.
     pub fn head(&self) -> &[u8] {
-        &self.head
+        &self.bytes[..self.head_length as usize]
     }
 
     /// The value the caller gave.
-    pub fn value(&self) -> &Value {
-        &self.value
+    pub fn value(&self) -> Value<'_> {
+        let own = &self.bytes[self.head_length as usize..];
+        Value { own, pieces: self.rare.as_ref().and_then(|rare| rare.pieces.as_deref()) }
     }
 
     pub(crate) fn deletion(key: Key, modified: Revision) -> Self {
-        Self {
-            key,
-            modified,
-            created: Revision::ZERO,
-            labels: Labels::default(),
-            owners: None,
-            head: Box::default(),
-            value: Value::default(),
-        }
+        let (created, labels) = (Revision::ZERO, Labels::default());
+        Self { key, modified, created, labels, bytes: Box::default(), head_length: 0, rare: None }
     }
 }
 
 /// The bytes of a value, in the segments in which they were given.
-#[derive(Debug)]
-pub struct Value(Bytes);
-
-#[derive(Debug)]
-enum Bytes {
-    Whole(Box<[u8]>),
-    Segments(Box<[Piece]>),
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    own: &'a [u8],
+    pieces: Option<&'a [Piece]>,
 }
 
+/// A segment of a value.
 #[derive(Debug)]
 enum Piece {
-    Own(Box<[u8]>),
+    /// So many of the object's own bytes.
+    Own(usize),
     Shared(Arc<[u8]>),
 }
 
-impl Default for Value {
-    fn default() -> Self {
-        Self(Bytes::Segments(Box::default()))
-    }
-}
-
-impl Value {
+impl<'a> Value<'a> {
     /// Its segments, in order.
-    pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
-        let (whole, pieces) = match &self.0 {
-            Bytes::Whole(bytes) => (Some(&**bytes), &[][..]),
-            Bytes::Segments(pieces) => (None, &**pieces),
-        };
-        whole.into_iter().chain(pieces.iter().map(Piece::bytes))
+    pub fn segments(self) -> impl Iterator<Item = &'a [u8]> {
+        self.segments_with_sharing().map(|(bytes, _)| bytes)
     }
 
     /// Its segments, and whether each is shared.
-    pub(crate) fn segments_with_sharing(&self) -> impl ExactSizeIterator<Item = (&[u8], bool)> {
-        let count = match &self.0 {
-            Bytes::Whole(_) => 1,
-            Bytes::Segments(pieces) => pieces.len(),
-        };
-        (0..count).map(|index| match &self.0 {
-            Bytes::Whole(bytes) => (&**bytes, false),
-            Bytes::Segments(pieces) => (pieces[index].bytes(), matches!(pieces[index], Piece::Shared(_))),
+    pub(crate) fn segments_with_sharing(self) -> impl ExactSizeIterator<Item = (&'a [u8], bool)> {
+        let count = self.pieces.map_or(usize::from(!self.own.is_empty()), <[Piece]>::len);
+        let mut own = self.own;
+        (0..count).map(move |index| match self.pieces.map(|pieces| &pieces[index]) {
+            None => (own, false),
+            Some(Piece::Shared(bytes)) => (&**bytes, true),
+            Some(Piece::Own(length)) => {
+                let (bytes, rest) = own.split_at(*length);
+                own = rest;
+                (bytes, false)
+            }
         })
     }
 
     /// How many bytes it has.
-    pub fn len(&self) -> usize {
+    pub fn len(self) -> usize {
         self.segments().map(<[u8]>::len).sum()
     }
 
     /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// A copy of all its bytes.
-    pub fn to_vec(&self) -> Vec<u8> {
+    pub fn to_vec(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len());
         self.segments().for_each(|segment| bytes.extend_from_slice(segment));
         bytes
-    }
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Own(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-        }
     }
 }
 
@@ -154,7 +146,7 @@ pub struct Labels(Box<[Arc<Label>]>);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) key: Arc<str>,
-    pub(crate) value: Arc<str>,
+    pub(crate) value: Box<str>,
 }
 
 impl Hash for Label {
@@ -202,15 +194,35 @@ impl Maker {
     pub(crate) fn make(&mut self, key: Key, created: Revision, modified: Revision, content: Content) -> Object {
         let labels = self.labels(content.labels);
         let owners: Vec<Box<str>> = content.owners.into_iter().map(String::into_boxed_str).collect();
-        Object {
-            key,
-            modified,
-            created,
-            labels,
-            owners: (!owners.is_empty()).then(|| Box::new(owners)),
-            head: content.head.into_boxed_slice(),
-            value: self.value(content.value),
+        // Batches are limited to far less than four gigabytes.
+        let head_length = content.head.len() as u32;
+        let (bytes, pieces) = self.bytes(content.head, content.value);
+        let rare = (!owners.is_empty() || pieces.is_some()).then(|| Box::new(Rare { owners, pieces }));
+        Object { key, modified, created, labels, bytes, head_length, rare }
+    }
+
+    /// Puts head and own segments into one block, and says how the value is put together if it is not just the rest.
+    fn bytes(&mut self, head: Vec<u8>, segments: Vec<Segment>) -> (Box<[u8]>, Option<Vec<Piece>>) {
+        let own = segments.iter().filter(|segment| !segment.shared);
+        let length = head.len() + own.map(|segment| segment.bytes.len()).sum::<usize>();
+        let plain = match &*segments {
+            [] => true,
+            [only] => !only.shared && !only.bytes.is_empty(),
+            _ => false,
+        };
+        let mut bytes = head;
+        bytes.reserve_exact(length - bytes.len());
+        let mut pieces = Vec::new();
+        for segment in segments {
+            pieces.push(if segment.shared {
+                let equal = |other: &[u8]| other == &*segment.bytes;
+                Piece::Shared(self.segments.intern(&*segment.bytes, equal, || segment.bytes.as_slice().into()))
+            } else {
+                bytes.extend_from_slice(&segment.bytes);
+                Piece::Own(segment.bytes.len())
+            });
         }
+        (bytes.into_boxed_slice(), (!plain).then_some(pieces))
     }
 
     fn labels(&mut self, mut pairs: Vec<(String, String)>) -> Labels {
@@ -227,28 +239,6 @@ impl Maker {
             Arc::new(Label { key, value: value.into() })
         })
     }
-
-    fn value(&mut self, segments: Vec<crate::Segment>) -> Value {
-        let mut pieces: Vec<Piece> = segments
-            .into_iter()
-            .map(|segment| {
-                if segment.shared {
-                    let bytes = &*segment.bytes;
-                    Piece::Shared(self.segments.intern(bytes, |other| other == bytes, || bytes.into()))
-                } else {
-                    Piece::Own(segment.bytes.into_boxed_slice())
-                }
-            })
-            .collect();
-        match (pieces.len(), pieces.pop()) {
-            (1, Some(Piece::Own(bytes))) => Value(Bytes::Whole(bytes)),
-            (_, None) => Value::default(),
-            (_, Some(last)) => {
-                pieces.push(last);
-                Value(Bytes::Segments(pieces.into_boxed_slice()))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -264,16 +254,16 @@ mod tests {
             maker.make(key, Revision::new(1), Revision::new(1), content)
         };
         let (one, other) = (make("a"), make("b"));
-        let shared = |object: &Object| object.value.segments().nth(1).unwrap().as_ptr();
+        let shared = |object: &Object| object.value().segments().nth(1).unwrap().as_ptr();
         assert_eq!(shared(&one), shared(&other));
         assert!(Arc::ptr_eq(&one.labels.0[0], &other.labels.0[0]));
-        assert_eq!(one.value.to_vec(), b"owna schema");
-        assert_eq!(one.value.segments().count(), 2);
+        assert_eq!(one.value().to_vec(), b"owna schema");
+        assert_eq!(one.value().segments().count(), 2);
     }
 
     #[test]
     fn an_object_is_small() {
-        // Two counts of the shared pointer and the object itself: one 112-byte block, which the allocator has.
-        assert_eq!(size_of::<Object>(), 96);
+        // Two counts of the shared pointer and the object itself: one 96-byte block, a size that the allocator has.
+        assert_eq!(size_of::<Object>(), 80);
     }
 }

@@ -1,7 +1,11 @@
 //! The one order of a local store: a thread takes all batches that wait, decides them, makes them durable together,
 //! makes them visible and answers.
 
-use std::{sync::Arc, thread::JoinHandle};
+use std::{
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
@@ -67,6 +71,8 @@ struct Inbox {
 #[derive(Default)]
 struct InboxState {
     requests: Vec<Request>,
+    /// How many requests are worth waking the thread for.
+    wanted: usize,
     /// Why no more requests are taken.
     stopped: Option<String>,
 }
@@ -83,7 +89,7 @@ impl Sequencer {
     /// Starts ordering batches after what the core has been loaded with.
     pub(crate) fn start(core: Arc<Core>, log: impl Log, on_failure: OnFailure) -> std::io::Result<Self> {
         let inbox = Arc::new(Inbox::default());
-        let worker = Worker { core: core.clone(), inbox: inbox.clone(), log, on_failure };
+        let worker = Worker { core: core.clone(), inbox: inbox.clone(), log, on_failure, pace: Pace::default() };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run())?;
         Ok(Self { core, inbox, turns: Semaphore::new(WAITING), thread: Mutex::new(Some(thread)) })
     }
@@ -152,7 +158,9 @@ impl Inbox {
             return Err(CommitError::Stopped(why.clone()));
         }
         state.requests.push(request);
-        self.arrived.notify_one();
+        if state.requests.len() >= state.wanted {
+            self.arrived.notify_one();
+        }
         Ok(())
     }
 
@@ -161,17 +169,51 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Waits for requests; `None` when there will be no more.
-    fn take(&self) -> Option<Vec<Request>> {
+    /// Waits for requests, and a moment longer for those that can be expected too; `None` when there will be no more.
+    fn take(&self, pace: &Pace) -> Option<Vec<Request>> {
         let mut state = self.state.lock();
+        let expected = pace.served + state.requests.len();
+        state.wanted = 1;
         while state.requests.is_empty() && state.stopped.is_none() {
             self.arrived.wait(&mut state);
+        }
+        if let Some(patience) = pace.patience() {
+            let deadline = Instant::now() + patience;
+            state.wanted = expected;
+            while state.requests.len() < expected && state.stopped.is_none() {
+                if self.arrived.wait_until(&mut state, deadline).timed_out() {
+                    break;
+                }
+            }
         }
         if let Some(why) = state.stopped.clone() {
             state.requests.drain(..).for_each(|request| request.refuse(CommitError::Stopped(why.clone())));
             return None;
         }
         Some(std::mem::take(&mut state.requests))
+    }
+}
+
+/// How the last requests were served. Writers who were just answered mostly write again at once: a sync that starts
+/// without them makes them wait for the next one, and every sync serves half of the writers.
+#[derive(Default)]
+struct Pace {
+    /// How many requests were served together.
+    served: usize,
+    /// How long it took to make them durable.
+    durable: Duration,
+}
+
+/// Longest time that requests wait for others to come along.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(1);
+/// Shorter waits than this cost more than they save.
+const SHORTEST_PATIENCE: Duration = Duration::from_micros(25);
+
+impl Pace {
+    /// How long it is worth waiting for requests that are expected: not for one alone, and less than the sync it can save.
+    fn patience(&self) -> Option<Duration> {
+        let patience = (self.durable / 2).min(LONGEST_PATIENCE);
+        (self.served > 1 && patience >= SHORTEST_PATIENCE).then_some(patience)
     }
 }
 
@@ -191,6 +233,7 @@ struct Worker<L> {
     inbox: Arc<Inbox>,
     log: L,
     on_failure: OnFailure,
+    pace: Pace,
 }
 
 /// Batches that become durable together.
@@ -205,7 +248,8 @@ struct Group {
 
 impl<L: Log> Worker<L> {
     fn run(mut self) {
-        while let Some(requests) = self.inbox.take() {
+        while let Some(requests) = self.inbox.take(&self.pace) {
+            self.pace.served = requests.len();
             if let Err(error) = self.serve(requests) {
                 let why = match error {
                     LogError::NoRoom(why) | LogError::Failed(why) => why,
@@ -252,7 +296,9 @@ impl<L: Log> Worker<L> {
     }
 
     fn commit(&mut self, group: Group) -> Result<(), LogError> {
+        let start = Instant::now();
         let outcome = if group.changes.is_empty() { Ok(()) } else { self.log.append(&group.changes) };
+        self.pace.durable = start.elapsed();
         if outcome.is_ok() {
             self.core.apply(group.changes);
         }

@@ -8,6 +8,7 @@ use crate::{
     core::Core,
     embedded::{self, Embedded, backup},
     error::{CommitError, OpenError, ReadError, WatchError},
+    etcd::{self, Etcd},
     feed::{HistoryBound, Start, Watcher, Watchers},
     image::Range,
     key::{Key, Scope},
@@ -109,6 +110,14 @@ impl Store {
         let log = embedded.load(&core)?;
         core.set_epoch(log.epoch());
         Self::local(core, log, config)
+    }
+
+    /// Opens the store in an etcd cluster, which several processes can have open at the same time.
+    ///
+    /// It must be opened and used within a tokio runtime, and closed before that ends.
+    pub async fn etcd(etcd: etcd::Config, config: Config) -> Result<Self, OpenError> {
+        let (core, backend) = Etcd::open(etcd, config.history, config.on_failure.clone()).await?;
+        Ok(Self::over(core, Arc::new(backend), &config))
     }
 
     /// Writes everything as it is now to a file, from which [`Store::restore`] makes a store again. Returns the revision.

@@ -1,5 +1,10 @@
 //! One suite for all backends: the same cases on memory, on the embedded log and on a real etcd.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "support/etcd_server.rs"]
+#[expect(dead_code, reason = "the tests of the etcd backend alone need the rest")]
+mod etcd_server;
 #[path = "conformance/reads.rs"]
 mod reads;
 #[path = "conformance/watches.rs"]
@@ -61,6 +66,12 @@ on_backend!(
 on_backend!(embedded, |config: Config| async move {
     let directory = tempfile::tempdir().unwrap();
     Opened { store: Store::embedded(directory.path(), config).unwrap(), _keep: Box::new(directory) }
+});
+
+on_backend!(etcd, |config: Config| async move {
+    let server = etcd_server::EtcdServer::start();
+    let etcd = orrery_store::etcd::Config { endpoints: vec![server.endpoint()], ..Default::default() };
+    Opened { store: Store::etcd(etcd, config).await.unwrap(), _keep: Box::new(server) }
 });
 
 /// Bounds small enough to be reached by a test.

@@ -2,6 +2,8 @@
 //!
 //! `ORRERY_CRASH_ROUNDS` sets how many times (200 by default), `ORRERY_CRASH_SEED` repeats a run.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},

@@ -1,5 +1,7 @@
 //! The embedded store on a real disk: locks, restarts, backups, a disk that is really full.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{path::Path, process::Command};
 
 use orrery_store::{

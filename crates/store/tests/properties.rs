@@ -1,5 +1,7 @@
 //! What must hold for any labels, selectors, writers and revisions.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use orrery_store::{

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A buffer larger than this is given back after its group.
-const BUFFER_KEPT: usize = 1 << 20;
+const BUFFER_KEPT: usize = 256 << 10;
 
 /// The log that is being written.
 pub(crate) struct WriteLog {

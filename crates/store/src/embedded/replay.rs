@@ -1,5 +1,7 @@
 //! Reading a data directory back into memory. It changes nothing; what is damaged is named and left alone.
 
+use std::sync::mpsc::{SyncSender, sync_channel};
+
 use super::{
     Kind,
     files::{File, Files},
@@ -136,6 +138,48 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// How many changes are handed over together, and how many such portions wait at most.
+const PORTION: usize = 512;
+const PORTIONS_AHEAD: usize = 4;
+
+/// Changes on their way from the thread that reads, checks and decodes to the one that puts them in memory.
+struct Portions {
+    sender: SyncSender<Vec<Change>>,
+    portion: Vec<Change>,
+}
+
+impl Portions {
+    fn push(&mut self, change: Change) {
+        self.portion.push(change);
+        if self.portion.len() >= PORTION {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        // The other thread goes on until this one has ended.
+        let _ = self.sender.send(std::mem::take(&mut self.portion));
+    }
+}
+
+/// Reads in a thread of its own while the changes it finds are taken in here.
+fn read_ahead<T: Send>(
+    read: impl FnOnce(&mut Portions) -> Result<T, OpenError> + Send,
+    mut take_in: impl FnMut(Vec<Change>),
+) -> Result<T, OpenError> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(PORTIONS_AHEAD);
+        let reader = scope.spawn(move || {
+            let mut portions = Portions { sender, portion: Vec::new() };
+            let outcome = read(&mut portions);
+            portions.flush();
+            outcome
+        });
+        receiver.into_iter().for_each(&mut take_in);
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 fn load_snapshot(files: &dyn Files, revision: Revision, core: &Core, found: &mut Found) -> Result<(), OpenError> {
     let (header, length) = read_snapshot(files, snapshot_name(revision), core)?;
     if header.revision != revision {
@@ -152,6 +196,15 @@ fn load_snapshot(files: &dyn Files, revision: Revision, core: &Core, found: &mut
 /// Reads the objects of a snapshot or backup into the core; returns what it says of itself, and its length.
 pub(crate) fn read_snapshot(files: &dyn Files, name: String, core: &Core) -> Result<(FileHeader, u64), OpenError> {
     let mut frames = Frames::open(files, name)?;
+    read_ahead(
+        |portions| read_objects(&mut frames, portions),
+        |changes| changes.into_iter().for_each(|change| core.load(change)),
+    )?;
+    Ok((frames.header, frames.offset))
+}
+
+/// Reads the objects of a whole snapshot.
+fn read_objects(frames: &mut Frames<'_>, portions: &mut Portions) -> Result<(), OpenError> {
     let revision = frames.header.revision;
     let mut count = 0;
     loop {
@@ -165,7 +218,7 @@ pub(crate) fn read_snapshot(files: &dyn Files, name: String, core: &Core) -> Res
                     return Err("it has an object that does not belong in it");
                 }
                 count += 1;
-                core.load(change);
+                portions.push(change);
                 Ok(())
             })?,
             Some((&SNAPSHOT_END, total)) if Reader::new(total).number() == Ok(count) => {
@@ -177,7 +230,7 @@ pub(crate) fn read_snapshot(files: &dyn Files, name: String, core: &Core) -> Res
         }
         frames.skip(&content);
     }
-    Ok((frames.header, frames.offset))
+    Ok(())
 }
 
 fn load_log(
@@ -196,7 +249,21 @@ fn load_log(
         return Err(frames.damaged("the revisions before it are missing, a file was removed"));
     }
     let snapshot = found.revision;
-    let mut expected = begins_after.plus(1);
+    let newest = read_ahead(|portions| read_log(&mut frames, snapshot, last, portions), |changes| core.apply(changes))?;
+    found.revision = found.revision.max(newest);
+    found.epoch = Some(frames.header.epoch);
+    found.logs.push(LogFile { begins_after, end: frames.offset });
+    Ok(())
+}
+
+/// Reads a log up to its end and returns its newest revision. Changes that the snapshot has are left out.
+fn read_log(
+    frames: &mut Frames<'_>,
+    snapshot: Revision,
+    last: bool,
+    portions: &mut Portions,
+) -> Result<Revision, OpenError> {
+    let mut newest = frames.header.revision;
     loop {
         let content = match frames.next()? {
             Next::Frame(content) => content,
@@ -207,22 +274,17 @@ fn load_log(
         let Some((&CHANGES, changes)) = content.split_first() else {
             return Err(frames.damaged("it has a frame of another kind"));
         };
-        let mut group = Vec::new();
         frames.changes(changes, |change| {
-            if change.modified != expected {
+            if change.modified != newest.plus(1) {
                 return Err("its revisions do not follow each other");
             }
-            expected = expected.plus(1);
+            newest = change.modified;
             if change.modified > snapshot {
-                group.push(change);
+                portions.push(change);
             }
             Ok(())
         })?;
-        core.apply(group);
         frames.skip(&content);
     }
-    found.revision = found.revision.max(Revision::new(expected.get() - 1));
-    found.epoch = Some(frames.header.epoch);
-    found.logs.push(LogFile { begins_after, end: frames.offset });
-    Ok(())
+    Ok(newest)
 }

@@ -55,6 +55,12 @@ pub(crate) struct Query<'a> {
     pub(crate) limit: usize,
 }
 
+/// Slots that can have what a query wants, as long as slots keep their numbers.
+struct Candidates {
+    slots: Vec<u32>,
+    numbering: u64,
+}
+
 impl Collection {
     /// The newest version of a key that is not newer than `at`; a deletion counts as a version.
     pub(crate) fn version_at(&self, key: &str, at: Revision) -> Option<Arc<Object>> {
@@ -92,23 +98,15 @@ impl Collection {
 
     /// Appends to `found` what the query asks for, in key order.
     pub(crate) fn read(&self, query: &Query<'_>, found: &mut Vec<Arc<Object>>) {
-        let candidates = {
-            let state = self.state.read();
-            let candidates = state.postings.candidates(query.selector);
-            candidates.filter(|candidates| {
-                // A page of a common label is found sooner by walking in key order, which looks at about
-                // limit × live ÷ candidates slots, than by sorting all that carry it.
-                let walk = (query.limit as u64).saturating_mul(state.live as u64);
-                candidates.len().saturating_mul(candidates.len()) <= walk
-            })
-        };
-        match candidates {
-            Some(_) => while !self.read_indexed(query, found) {},
-            None => self.walk(query, |object| {
-                found.push(object.clone());
-                found.len() < query.limit
-            }),
+        while let Some(candidates) = self.candidates(query) {
+            if self.read_candidates(query, &candidates, found) {
+                return;
+            }
         }
+        self.walk(query, |object| {
+            found.push(object.clone());
+            found.len() < query.limit
+        });
     }
 
     /// Counts what the query asks for, whatever its limit.
@@ -121,17 +119,23 @@ impl Collection {
         count
     }
 
-    /// Reads through the label index. Says whether it came to an end: slots are renumbered once in a while.
-    fn read_indexed(&self, query: &Query<'_>, found: &mut Vec<Arc<Object>>) -> bool {
+    /// What the label index has for a query; `None` if it is found sooner without it.
+    fn candidates(&self, query: &Query<'_>) -> Option<Candidates> {
+        let state = self.state.read();
+        let slots = state.postings.candidates(query.selector)?;
+        // A page of a common label is found sooner by walking in key order, which looks at about
+        // limit × live ÷ candidates slots, than by sorting all that carry it.
+        let walk = (query.limit as u64).saturating_mul(state.live as u64);
+        let worth_it = slots.len().saturating_mul(slots.len()) <= walk;
+        worth_it.then(|| Candidates { slots: slots.into_iter().collect(), numbering: state.numbering })
+    }
+
+    /// Reads what is wanted of the candidates. Says whether it came to an end: slots are renumbered once in a while.
+    fn read_candidates(&self, query: &Query<'_>, candidates: &Candidates, found: &mut Vec<Arc<Object>>) -> bool {
         let start = found.len();
-        let (slots, numbering) = {
+        for stride in candidates.slots.chunks(STRIDE) {
             let state = self.state.read();
-            let slots = state.postings.candidates(query.selector).unwrap_or_default();
-            (slots.into_iter().collect::<Vec<u32>>(), state.numbering)
-        };
-        for stride in slots.chunks(STRIDE) {
-            let state = self.state.read();
-            if state.numbering != numbering {
+            if state.numbering != candidates.numbering {
                 found.truncate(start);
                 return false;
             }
@@ -156,19 +160,21 @@ impl Collection {
         loop {
             let state = self.state.read();
             let lower = after.as_ref().map(|object| object.key().as_str()).or(query.after);
-            let place = state.order.seek(|slot| match (state.key(slot), lower) {
+            let first = state.order.seek(|slot| match (state.key(slot), lower) {
                 (key, Some(lower)) if key <= lower => Ordering::Less,
                 (key, _) if key < query.prefix => Ordering::Less,
                 _ => Ordering::Greater,
             });
+            // Both ends are sought, so that no other key has to be looked at: each would be a cache miss.
+            let end = state.order.seek(|slot| match state.key(slot) {
+                key if key < query.prefix || key.starts_with(query.prefix) => Ordering::Less,
+                _ => Ordering::Greater,
+            });
             let mut seen = 0;
-            for slot in state.order.from(place) {
+            for slot in state.order.range(first, end).take(STRIDE) {
                 let slot = &state.slots[slot as usize];
                 let Some(latest) = &slot.latest else { continue };
-                if !latest.key().as_str().starts_with(query.prefix) {
-                    return;
-                }
-                if let Some(object) = slot.at(query.at).filter(|object| query.wants(object))
+                if let Some(object) = slot.at(query.at).filter(|object| query.selects(object))
                     && !visit(object)
                 {
                     return;
@@ -176,7 +182,6 @@ impl Collection {
                 seen += 1;
                 if seen == STRIDE {
                     after = Some(latest.clone());
-                    break;
                 }
             }
             if seen < STRIDE {
@@ -189,10 +194,12 @@ impl Collection {
 impl Query<'_> {
     fn wants(&self, object: &Object) -> bool {
         let key = object.key().as_str();
-        !object.is_deletion()
-            && key.starts_with(self.prefix)
-            && self.after.is_none_or(|after| key > after)
-            && self.selector.matches(object.labels())
+        key.starts_with(self.prefix) && self.after.is_none_or(|after| key > after) && self.selects(object)
+    }
+
+    /// Whether a version exists and matches, whatever its key.
+    fn selects(&self, object: &Object) -> bool {
+        !object.is_deletion() && self.selector.matches(object.labels())
     }
 }
 

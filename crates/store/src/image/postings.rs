@@ -1,6 +1,10 @@
 //! The label index of one collection: which slots carry a label in any version that is still kept.
 
-use std::sync::Arc;
+use std::{
+    borrow::Borrow,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use hashbrown::HashMap;
 use roaring::RoaringBitmap;
@@ -18,8 +22,31 @@ pub(crate) struct Postings {
 
 #[derive(Default)]
 struct KeyPostings {
-    values: HashMap<Arc<str>, Posting>,
+    values: HashMap<ByValue, Posting>,
 }
+
+/// A label that is found by its value. It is the one that objects have, so that the index holds no text of its own.
+struct ByValue(Arc<Label>);
+
+impl Borrow<str> for ByValue {
+    fn borrow(&self) -> &str {
+        &self.0.value
+    }
+}
+
+impl Hash for ByValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.value.hash(state);
+    }
+}
+
+impl PartialEq for ByValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.value == other.0.value
+    }
+}
+
+impl Eq for ByValue {}
 
 /// A set of slots. Labels that name one object are common and stay small.
 enum Posting {
@@ -29,19 +56,19 @@ enum Posting {
 
 impl Postings {
     /// Notes that a version in this slot carries the label.
-    pub(crate) fn insert(&mut self, label: &Label, slot: u32) {
+    pub(crate) fn insert(&mut self, label: &Arc<Label>, slot: u32) {
         let postings = self.keys.entry(label.key.clone()).or_default();
-        match postings.values.get_mut(&label.value) {
+        match postings.values.get_mut(&*label.value) {
             Some(posting) => posting.insert(slot),
-            None => drop(postings.values.insert(label.value.clone(), Posting::One(slot))),
+            None => drop(postings.values.insert(ByValue(label.clone()), Posting::One(slot))),
         }
     }
 
     /// Notes that no kept version in this slot carries the label any more.
     pub(crate) fn remove(&mut self, label: &Label, slot: u32) {
         let Some(postings) = self.keys.get_mut(&label.key) else { return };
-        if postings.values.get_mut(&label.value).is_some_and(|posting| posting.remove(slot)) {
-            postings.values.remove(&label.value);
+        if postings.values.get_mut(&*label.value).is_some_and(|posting| posting.remove(slot)) {
+            postings.values.remove(&*label.value);
         }
         if postings.values.is_empty() {
             self.keys.remove(&label.key);

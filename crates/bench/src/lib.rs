@@ -1,1 +1,0 @@
-//! Benchmarks of the store, and load against any Kubernetes API.

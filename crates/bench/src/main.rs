@@ -1,0 +1,35 @@
+//! Benchmarks of the store, and load against any Kubernetes API.
+
+mod report;
+mod sample;
+mod store;
+
+use clap::{Parser, Subcommand};
+
+/// The allocator that the control plane uses too: memory is only worth measuring with the real one.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Measures what Orrery is made of.
+#[derive(Parser)]
+#[command(name = "orrery-bench", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure the store: durable writes, reads, watches, memory and the time to open.
+    Store(store::Options),
+    /// One part of a measurement, in a process of its own.
+    #[command(hide = true)]
+    StoreChild(store::ChildOptions),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Store(options) => store::run(&options),
+        Command::StoreChild(options) => store::run_child(&options),
+    }
+}

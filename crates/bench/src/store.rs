@@ -1,0 +1,140 @@
+//! The benchmark of the store: which measurements there are, in which order they run, and what they run on.
+
+mod child;
+mod dispatch;
+mod durable_puts;
+mod etcd_puts;
+mod label_read;
+mod memory;
+mod open;
+mod point_read;
+mod population;
+mod prefix_read;
+mod random;
+mod raw_log;
+mod single_put;
+
+use std::{
+    cell::OnceCell,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use orrery_store::{Config, Store};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) use self::child::{ChildOptions, run_child};
+use self::population::Fifth;
+use crate::report::{Line, Report};
+
+/// What the user asks for.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Measure on the disk of this directory; what is written is removed again [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Run only the measurements whose names contain one of these words
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How to print the outcome
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+/// One measurement: its name, and what makes its lines of the report.
+struct Measurement {
+    name: &'static str,
+    run: fn(&Bench) -> anyhow::Result<Vec<Line>>,
+}
+
+const MEASUREMENTS: &[Measurement] = &[
+    Measurement { name: "durable-puts", run: durable_puts::measure },
+    Measurement { name: "single-put", run: single_put::measure },
+    Measurement { name: "point-read", run: point_read::measure },
+    Measurement { name: "label-read", run: label_read::measure },
+    Measurement { name: "prefix-read", run: prefix_read::measure },
+    Measurement { name: "dispatch", run: dispatch::measure },
+    Measurement { name: "memory", run: memory::measure },
+    Measurement { name: "open", run: open::measure },
+    Measurement { name: "etcd", run: etcd_puts::measure },
+];
+
+/// What the measurements run on.
+struct Bench {
+    directory: TempDir,
+    runtime: Runtime,
+    populated: OnceCell<Store>,
+}
+
+/// Runs the measurements and prints the report.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|word| name.contains(word.as_str()));
+    let chosen: Vec<&Measurement> = MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
+        anyhow::bail!("no measurement has such a name; there are {}", names.join(", "));
+    }
+    let bench = Bench::new(options.directory.as_deref())?;
+    let mut lines = Vec::new();
+    for (number, measurement) in chosen.iter().enumerate() {
+        eprintln!("[{}/{}] {}", number + 1, chosen.len(), measurement.name);
+        lines.extend((measurement.run)(&bench).with_context(|| format!("cannot measure {}", measurement.name))?);
+    }
+    let report = Report { version: env!("CARGO_PKG_VERSION"), setting: bench.setting()?, lines };
+    match options.output {
+        Output::Table => print!("\n{report}"),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn new(below: Option<&Path>) -> anyhow::Result<Self> {
+        let mut named = tempfile::Builder::new();
+        named.prefix("orrery-bench-");
+        let directory = match below {
+            Some(below) => named.tempdir_in(below).with_context(|| format!("cannot write in {}", below.display()))?,
+            None => named.tempdir().context("cannot make a temporary directory; name another with --directory")?,
+        };
+        Ok(Self { directory, runtime: Runtime::new()?, populated: OnceCell::new() })
+    }
+
+    /// A place for a measurement's files.
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A store in memory with the whole population, made when it is first asked for.
+    fn populated(&self) -> anyhow::Result<&Store> {
+        if self.populated.get().is_none() {
+            let store = Store::memory(Config::default())?;
+            self.runtime.block_on(population::fill(&store, Fifth::Unique))?;
+            let _ = self.populated.set(store);
+        }
+        self.populated.get().context("the store was just made")
+    }
+
+    fn setting(&self) -> anyhow::Result<Vec<String>> {
+        /// What Linux calls a file system that is held in memory.
+        const TMPFS: i64 = 0x0102_1994;
+        let cores = std::thread::available_parallelism()?;
+        let path = self.directory.path();
+        let mut setting = vec![format!("{cores} cores, files in {}", path.display())];
+        if rustix::fs::statfs(path)?.f_type == TMPFS {
+            setting.push(
+                "these files are held in memory: nothing there is durable, choose a disk with --directory".to_owned(),
+            );
+        }
+        Ok(setting)
+    }
+}
