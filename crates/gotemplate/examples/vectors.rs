@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Deserialize)]
 struct Input {
     template: String,
+    #[serde(default)]
     data: BTreeMap<String, String>,
 }
 

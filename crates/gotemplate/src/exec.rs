@@ -77,7 +77,11 @@ impl At<'_> {
 
     fn shown(self, text: &str) -> String {
         match self {
-            Self::Text(span) => quote(span.of(text).as_bytes(), Shown::Printable),
+            // Only limits are ever exceeded here, and the text may be long.
+            Self::Text(span) => {
+                let beginning: String = span.of(text).chars().take(20).collect();
+                quote(beginning.as_bytes(), Shown::Printable)
+            }
             Self::Pipe(pipe) => Show(pipe, text).to_string(),
             Self::Command(command) => Show(command, text).to_string(),
             Self::Term(term) => Show(term, text).to_string(),
@@ -118,8 +122,12 @@ impl<'a> Exec<'a, '_> {
         self.budget.spend_steps(steps).map_err(|spent| self.error(spent.to_string()))
     }
 
+    fn spend_bytes(&mut self, bytes: usize) -> Outcome<()> {
+        self.budget.spend_bytes(bytes).map_err(|spent| self.error(spent.to_string()))
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Outcome<()> {
-        self.budget.spend_bytes(bytes.len()).map_err(|spent| self.error(spent.to_string()))?;
+        self.spend_bytes(bytes.len())?;
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -158,7 +166,7 @@ impl<'a> Exec<'a, '_> {
             }
             Node::If(branch) => return self.condition(dot, branch, false),
             Node::With(branch) => return self.condition(dot, branch, true),
-            Node::Range(branch) => return self.range(dot, branch),
+            Node::Range(range) => return self.range(dot, range),
             Node::Template(call) => self.call(dot, call)?,
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
@@ -171,11 +179,23 @@ impl<'a> Exec<'a, '_> {
             Value::Str(text) => self.write(text),
             Value::Nil => self.write(b"<no value>"),
             _ => {
-                let printed = fmt::print(std::slice::from_ref(value), self.budget.bytes_left());
-                let printed = printed.map_err(|_| self.error(self.budget.bytes_spent().to_string()))?;
+                let printed = self.printed(value)?;
                 self.write(&printed)
             }
         }
+    }
+
+    /// A value as `print` shows it, as long as the budget allows that.
+    fn printed(&self, value: &Value<'a>) -> Outcome<Vec<u8>> {
+        let printed = fmt::print(std::slice::from_ref(value), self.budget.bytes_left());
+        printed.map_err(|_| self.error(self.budget.bytes_spent().to_string()))
+    }
+
+    /// A value in a message, which is paid for like output: many errors must not cost more than many results.
+    fn shown(&mut self, value: &Value<'a>) -> Outcome<String> {
+        let printed = self.printed(value)?;
+        self.spend_bytes(printed.len())?;
+        Ok(to_text(&printed).into_owned())
     }
 
     fn condition(&mut self, dot: &Value<'a>, branch: &'a Branch, moves_dot: bool) -> Outcome<Flow> {
@@ -223,7 +243,10 @@ impl<'a> Exec<'a, '_> {
             }
             Value::Int(count) => *count,
             Value::Byte(count) => i64::from(*count),
-            _ => return self.fail(format!("range can't iterate over {}", shown(value))),
+            _ => {
+                let shown = self.shown(value)?;
+                return self.fail(format!("range can't iterate over {shown}"));
+            }
         };
         if arm.pipe.variables.len() > 1 {
             return self.fail(format!("can't use {count} to iterate over more than one variable"));
@@ -273,18 +296,13 @@ impl<'a> Exec<'a, '_> {
             Some(pipe) => self.pipe(dot, pipe)?,
             None => Value::Nil,
         };
-        let caller = (self.running, self.at, self.first_variable, self.variables.len());
+        let (running, at, first_variable) = (self.running, self.at, self.first_variable);
+        let mark = self.variables.len();
         self.running = definition;
-        self.first_variable = caller.3;
+        self.first_variable = mark;
         self.variables.push(("$", dot.clone()));
-        self.inner_list(&dot, &definition.body, caller.3)?;
-        (self.running, self.at, self.first_variable, _) = caller;
+        self.inner_list(&dot, &definition.body, mark)?;
+        (self.running, self.at, self.first_variable) = (running, at, first_variable);
         Ok(())
     }
-}
-
-/// A value in a message.
-fn shown(value: &Value<'_>) -> String {
-    let printed = fmt::print(std::slice::from_ref(value), usize::MAX).unwrap_or_default();
-    to_text(&printed).into_owned()
 }

@@ -122,7 +122,7 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Refused(reason.into()))
 }
 
-/// Calls a function with as many arguments as it needs; no string that it makes is longer than `limit`.
+/// Calls a function with as many arguments as it needs; no string that it makes, not even in an error, is much longer than `limit`.
 pub(crate) fn call<'a>(function: Builtin, arguments: &[Value<'a>], limit: usize) -> Outcome<'a> {
     use Builtin::*;
     match (function, arguments) {
@@ -136,8 +136,8 @@ pub(crate) fn call<'a>(function: Builtin, arguments: &[Value<'a>], limit: usize)
         (Not, [value]) => Ok(Value::Bool(!value.truth())),
         (Index, [item, indexes @ ..]) => element::index(item, indexes),
         (Slice, [item, indexes @ ..]) => element::slice(item, indexes),
-        (Eq, [first, others @ ..]) => Ok(Value::Bool(compare::equal_to_any(first, others)?)),
-        (Ne, [a, b]) => Ok(Value::Bool(!compare::equal(a, b)?)),
+        (Eq, [first, others @ ..]) => Ok(Value::Bool(compare::equal_to_any(first, others, limit)?)),
+        (Ne, [a, b]) => Ok(Value::Bool(!compare::equal(a, b, limit)?)),
         (Lt, [a, b]) => Ok(Value::Bool(compare::order(a, b)?.is_some_and(|order| order.is_lt()))),
         (Le, [a, b]) => Ok(Value::Bool(compare::order(a, b)?.is_some_and(|order| order.is_le()))),
         (Gt, [a, b]) => Ok(Value::Bool(compare::order(a, b)?.is_some_and(|order| order.is_gt()))),

@@ -266,8 +266,8 @@ impl<'t> Lexer<'t> {
     }
 
     fn word(&mut self, start: usize) -> Token {
-        if let Some(bad) = self.skip_alphanumeric() {
-            return bad(self, start);
+        if let Some(error) = self.skip_name(start) {
+            return error;
         }
         let kind = match &self.text[start..self.position] {
             "true" | "false" => Kind::Bool,
@@ -292,24 +292,19 @@ impl<'t> Lexer<'t> {
         if self.at_terminator() {
             return self.token(alone, start);
         }
-        match self.skip_alphanumeric() {
-            Some(bad) => bad(self, start),
-            None => self.token(named, start),
-        }
+        self.skip_name(start).unwrap_or_else(|| self.token(named, start))
     }
 
-    /// Passes over the rest of a name. When something follows that cannot, returns how to report it.
-    fn skip_alphanumeric(&mut self) -> Option<fn(&mut Self, usize) -> Token> {
+    /// Passes over the rest of a name that begins at `start`; an error when something follows that cannot.
+    fn skip_name(&mut self, start: usize) -> Option<Token> {
         while self.peek().is_some_and(is_alphanumeric) {
             self.bump();
         }
         if self.at_terminator() {
             return None;
         }
-        Some(|lexer, start| {
-            let bad = lexer.peek().map(describe).unwrap_or_default();
-            lexer.fail(start, format!("bad character {bad}"))
-        })
+        let bad = self.peek().map(describe).unwrap_or_default();
+        Some(self.fail(start, format!("bad character {bad}")))
     }
 
     /// Whether the character here may follow a name.

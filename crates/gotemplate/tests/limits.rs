@@ -103,6 +103,23 @@ fn calls_are_counted_with_what_stands_around_them() {
 }
 
 #[test]
+fn messages_that_show_values_are_paid_for() {
+    let data = Data::from_iter([("long", "x".repeat(400_000))]);
+    let mut budget = Budget::default();
+    for (template, error) in [
+        ("{{range .long}}{{end}}", "xxx"),
+        ("{{eq . .}}", ": map[string]string"),
+        ("{{.long | call}}", "the limit of 1048576 bytes of output is exceeded"),
+        ("{{ne . .}}", "the limit of 1048576 bytes of output is exceeded"),
+        ("{{range .long}}{{end}}", "the limit of 1048576 bytes of output is exceeded"),
+    ] {
+        let parsed = Template::parse("t", template).unwrap();
+        let found = parsed.execute(&data, &mut budget, &mut Vec::new()).unwrap_err().to_string();
+        assert!(found.ends_with(error), "{template}: {found:.200}");
+    }
+}
+
+#[test]
 fn a_template_has_a_greatest_length() {
     let limits = Limits { template_bytes: 10, ..Limits::default() };
     assert_eq!(run("0123456789", limits), (10, String::new()));

@@ -1,1 +1,3 @@
 //! What the control plane decides: spaces, projects, placement, transform, status.
+
+pub mod transform;

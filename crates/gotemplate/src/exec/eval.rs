@@ -1,11 +1,12 @@
 //! Evaluates pipelines: variables, fields, constants and function calls.
 
-use super::{At, Exec, Outcome, shown};
+use super::{At, Exec, Outcome};
 use crate::ast::{self, Command, Literal, Number, Pipe, Show, Term, TermKind};
-use crate::funcs::{self, Builtin};
+use crate::funcs::{self, Builtin, Failure};
+use crate::lex::Span;
 use crate::quote::{Shown, quote};
 use crate::unicode::to_text;
-use crate::value::Value;
+use crate::value::{Str, Value};
 
 /// A call costs more than other steps, most of it for the memory of its arguments and result.
 const CALL_STEPS: u64 = 4;
@@ -75,7 +76,7 @@ impl<'a> Exec<'a, '_> {
                 return self.call_function(dot, *function, At::Command(command), arguments, last);
             }
             TermKind::Field => return self.field(dot, first, has_arguments),
-            TermKind::Chain { .. } => return self.chain(dot, first, has_arguments),
+            TermKind::Chain { base, fields } => return self.chain(dot, first, (base, *fields), has_arguments),
             TermKind::Variable => return self.variable(first, has_arguments),
             // Errors about a pipeline in parentheses point at what stands around it.
             TermKind::Pipe(_) => {}
@@ -96,11 +97,15 @@ impl<'a> Exec<'a, '_> {
         self.path(dot.clone(), term.source.of(self.text), has_arguments)
     }
 
-    fn chain(&mut self, dot: &Value<'a>, term: &'a Term, has_arguments: bool) -> Outcome<Value<'a>> {
+    /// Fields of what another term gives.
+    fn chain(
+        &mut self,
+        dot: &Value<'a>,
+        term: &'a Term,
+        (base, fields): (&'a Term, Span),
+        has_arguments: bool,
+    ) -> Outcome<Value<'a>> {
         self.at = At::Term(term);
-        let TermKind::Chain { base, fields } = &term.kind else {
-            return self.constant(dot, term);
-        };
         let receiver = self.argument(dot, base, Wanted::Anything)?;
         self.path(receiver, fields.of(self.text), has_arguments)
     }
@@ -174,7 +179,7 @@ impl<'a> Exec<'a, '_> {
             }
             TermKind::Field => self.field(dot, term, false)?,
             TermKind::Variable => self.variable(term, false)?,
-            TermKind::Chain { .. } => self.chain(dot, term, false)?,
+            TermKind::Chain { base, fields } => self.chain(dot, term, (base, *fields), false)?,
             TermKind::Pipe(pipe) => self.inner_pipe(dot, pipe)?,
             TermKind::Function(function) => self.call_function(dot, *function, At::Term(term), &[], None)?,
             _ => self.constant(dot, term)?,
@@ -214,36 +219,30 @@ impl<'a> Exec<'a, '_> {
         let weight: usize = values.iter().map(Value::weight).sum();
         self.spend_steps(CALL_STEPS + weight as u64 / 64)?;
         let result = match callee {
-            Some(callee) => Err(funcs::Failure::not_callable(&values[0], &callee)),
+            Some(callee) => Err(Failure::not_callable(&values[0], &callee)),
             None => funcs::call(function, &values, self.budget.bytes_left()),
         };
         self.finish(function, whole, result)
     }
 
-    /// Pays for what a function made, or reports why it failed.
-    fn finish(
-        &mut self,
-        function: Builtin,
-        whole: At<'a>,
-        result: Result<Value<'a>, funcs::Failure>,
-    ) -> Outcome<Value<'a>> {
-        let made = match result {
-            Ok(value) => value,
+    /// Pays for what a function made, or for the report why it failed.
+    fn finish(&mut self, function: Builtin, whole: At<'a>, result: Result<Value<'a>, Failure>) -> Outcome<Value<'a>> {
+        match result {
+            Ok(made) => {
+                if let Value::Str(Str::Shared(bytes)) = &made {
+                    self.spend_bytes(bytes.len())?;
+                }
+                Ok(made)
+            }
             Err(failure) => {
                 self.at = whole;
-                return match failure {
-                    funcs::Failure::Refused(reason) => {
-                        self.fail(format!("error calling {}: {reason}", function.name()))
-                    }
-                    funcs::Failure::TooLong => self.fail(self.budget.bytes_spent().to_string()),
+                let Failure::Refused(reason) = failure else {
+                    return self.fail(self.budget.bytes_spent().to_string());
                 };
+                self.spend_bytes(reason.len())?;
+                self.fail(format!("error calling {}: {reason}", function.name()))
             }
-        };
-        if let Value::Str(crate::value::Str::Shared(bytes)) = &made {
-            let length = bytes.len();
-            self.budget.spend_bytes(length).map_err(|spent| self.error(spent.to_string()))?;
         }
-        Ok(made)
     }
 
     fn check_count(&self, function: Builtin, arguments: usize, has_last: bool) -> Outcome<()> {
@@ -283,7 +282,7 @@ impl<'a> Exec<'a, '_> {
             (Some(term), _) => Show(term, self.text).to_string(),
             (None, Some(Value::Str(text))) => to_text(text).into_owned(),
             (None, Some(value)) => format!("<{} Value>", value.type_name()),
-            (None, None) => shown(&Value::Nil),
+            (None, None) => String::new(),
         }
     }
 }

@@ -8,20 +8,20 @@ use crate::unicode::to_text;
 use crate::value::Value;
 
 /// Whether `first` equals one of the others; those after a match are not looked at.
-pub(super) fn equal_to_any(first: &Value<'_>, others: &[Value<'_>]) -> Result<bool, Failure> {
+pub(super) fn equal_to_any(first: &Value<'_>, others: &[Value<'_>], limit: usize) -> Result<bool, Failure> {
     if others.is_empty() {
         return refuse("missing argument for comparison");
     }
     for other in others {
-        if equal(first, other)? {
+        if equal(first, other, limit)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether two values of comparable types are equal. Nil equals nothing but nil.
-pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+/// Whether two values of comparable types are equal. Nil equals nothing but nil. No message is longer than `limit`.
+pub(super) fn equal(a: &Value<'_>, b: &Value<'_>, limit: usize) -> Result<bool, Failure> {
     Ok(match (a, b) {
         (Value::Nil, Value::Nil) => true,
         (Value::Nil, _) | (_, Value::Nil) => false,
@@ -32,7 +32,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Str(a), Value::Str(b)) => **a == **b,
         (Value::Map(_), Value::Map(_)) => {
-            let shown = fmt::print(std::slice::from_ref(a), usize::MAX)?;
+            let shown = fmt::print(std::slice::from_ref(a), limit)?;
             return refuse(format!("non-comparable type {}: {}", to_text(&shown), a.type_name()));
         }
         _ => match (integer(a), integer(b)) {

@@ -192,7 +192,7 @@ impl Generator {
 
     pub(crate) fn template(&mut self) -> String {
         self.room = 6;
-        let mut text = self.list();
+        let mut text = if self.one_in(8) { self.soup() } else { self.list() };
         if self.one_in(6) {
             text = self.mutated(text);
         }
@@ -239,6 +239,36 @@ impl Generator {
             }
         }
         chars.into_iter().collect()
+    }
+
+    /// Tokens in any order.
+    fn soup(&mut self) -> String {
+        let text = self.pick(&TEXTS);
+        let tokens = self.repeat(7, "", |generator| {
+            let token = match generator.below(8) {
+                0 => generator.pick(&MUTATIONS),
+                1 => generator.pick(&STRINGS),
+                2 => generator.pick(&SMALL_NUMBERS),
+                3 => generator.pick(&FUNCTIONS),
+                4 => generator.pick(&[".region", ".", "$", "$x", "$x := ", "$x = ", "nil", "true"]),
+                5 => generator.pick(&[
+                    "if ",
+                    "else ",
+                    "end",
+                    "range ",
+                    "with ",
+                    "define ",
+                    "block ",
+                    "template ",
+                    "break",
+                    "continue",
+                ]),
+                _ => generator.pick(&["}}{{", " | ", "(", ")", " ", " ", "}}{{end}}{{"]),
+            };
+            let space = generator.pick(&["", " "]);
+            format!("{token}{space}")
+        });
+        self.action(format!("{text}{tokens}").trim_start())
     }
 
     fn list(&mut self) -> String {
@@ -449,11 +479,26 @@ impl Generator {
             format += self.pick(&["", "", " ", "a", "é", "%%", "|"]);
             format += &self.verb();
             if !self.one_in(8) {
-                let value = if self.one_in(3) { self.pick(&NUMBERS).to_owned() } else { self.term() };
+                let value = match self.below(6) {
+                    0 => self.pick(&NUMBERS).to_owned(),
+                    1 => self.float(),
+                    _ => self.term(),
+                };
                 values += &format!(" {value}");
             }
         }
         format!("printf \"{format}\"{values}")
+    }
+
+    /// A decimal or hexadecimal float of any size.
+    fn float(&mut self) -> String {
+        let sign = self.pick(&["", "", "-", "+"]);
+        let (whole, exponent) = (self.next() >> self.below(64), self.below(640) as i64 - 320);
+        match self.below(4) {
+            0 => format!("{sign}0x{whole:x}.{:x}p{}", self.next() >> self.below(64), exponent * 4),
+            1 => format!("{sign}{}.{}", whole % 100_000, self.next() >> self.below(64)),
+            _ => format!("{sign}{whole}.{:03}e{exponent}", self.below(1000)),
+        }
     }
 
     fn verb(&mut self) -> String {
