@@ -120,7 +120,7 @@ impl<'a> Emitter<'a> {
 
     /// Ends the current line if the source did not: at the end of a file without a last line break.
     fn at_line_start(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with('\n') {
+        if !self.out.is_empty() && !self.out.ends_with(['\n', '\r']) {
             self.newline();
         }
     }
@@ -469,6 +469,8 @@ fn is_inline(node: &Node) -> bool {
         Content::Scalar(scalar) => scalar.style != Style::Literal,
         Content::Alias(_) => true,
         Content::Foreign(_) => false,
-        Content::Map(collection) | Content::List(collection) => collection.parts.is_empty(),
+        Content::Map(collection) | Content::List(collection) => {
+            collection.parts.is_empty() || collection.flow && node.origin.is_none()
+        }
     }
 }
