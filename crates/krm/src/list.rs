@@ -209,12 +209,7 @@ fn put_items(list: &mut Node, items: Vec<Item>) {
     let mut next = 0;
     for item in items {
         let Some(slot) = item.slot.filter(|slot| *slot < slots.len()) else {
-            collection.parts.push(Part {
-                key: None,
-                value: new_element(&item, in_brackets),
-                place: None,
-                residue: Vec::new(),
-            });
+            collection.parts.push(Part::new(None, new_element(&item, in_brackets)));
             continue;
         };
         let mut residue = Vec::new();
@@ -223,7 +218,7 @@ fn put_items(list: &mut Node, items: Vec<Item>) {
         }
         next = next.max(slot + 1);
         let value = element(item);
-        collection.parts.push(Part { key: None, value, place: slots[slot].place, residue });
+        collection.parts.push(Part { place: slots[slot].place, residue, ..Part::new(None, value) });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hands items over to a program as kpt would, and takes back what it made of them.
 
-use std::{path::Path, str};
+use std::{collections::HashMap, path::Path, str};
 
 use super::{comments, package::Files, package::join};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         RESOURCE_ID,
     },
     list::text_of_texts,
-    yaml::{self, Fresh, Node, Stream},
+    yaml::{self, Node, Stream},
 };
 
 /// What a program wrote, and how it ended.
@@ -24,6 +24,13 @@ pub struct Program {
     pub exit: i32,
 }
 
+/// What a function is asked for: kpt tells mutators more than validators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Mutator,
+    Validator,
+}
+
 /// What a program gave back.
 #[derive(Default)]
 pub(super) struct Returned {
@@ -34,26 +41,40 @@ pub(super) struct Returned {
 /// The text for a program's standard input. With selectors every item carries its position among all.
 pub(super) fn list_text(
     items: &[Item],
-    positions: Option<&[usize]>,
+    chosen: Option<&[usize]>,
     config: Option<&Item>,
+    role: Role,
     root: &Path,
     files: &Files,
 ) -> String {
+    // An item that is handed over twice carries the number of its last appearance, both times.
+    let last: HashMap<usize, usize> = chosen.into_iter().flatten().enumerate().map(|(number, &at)| (at, number)).collect();
+    let number_of = |number: usize| chosen.map_or(number, |chosen| last[&chosen[number]]);
+    let mutates = role == Role::Mutator;
     let annotated = items.iter().enumerate().map(|(number, item)| {
-        let position = positions.map(|positions| positions[number]);
-        files.text_of(&with_annotations(item, number, position, root))
+        let position = chosen.filter(|_| mutates).map(|chosen| chosen[number]);
+        files.text_of(&with_annotations(item, number_of(number), position, role, root))
     });
-    let config = config.map(|config| if config.file.is_some() { with_place(config, root) } else { config.clone() });
+    let config = config.map(|config| {
+        let same = |item: &&Item| config.file.is_some() && item.file == config.file;
+        match items.iter().position(|item| same(&item)).filter(|_| mutates) {
+            Some(number) => with_annotations(config, number_of(number), None, role, root),
+            None if config.file.is_some() && mutates => with_place(config, root),
+            None => config.clone(),
+        }
+    });
     text_of_texts(annotated, config.as_ref())
 }
 
 /// The item with everything that kpt tells a function about it.
-fn with_annotations(item: &Item, number: usize, position: Option<usize>, root: &Path) -> Item {
+fn with_annotations(item: &Item, number: usize, position: Option<usize>, role: Role, root: &Path) -> Item {
     let mut copy = with_place(item, root);
     if let Some(position) = position {
         annotate(&mut copy, RESOURCE_ID, &position.to_string());
     }
-    annotate(&mut copy, MIGRATION_ID, &number.to_string());
+    if role == Role::Mutator {
+        annotate(&mut copy, MIGRATION_ID, &number.to_string());
+    }
     annotate(&mut copy, ID, &(number + 1).to_string());
     annotate(&mut copy, LEGACY_ID, &(number + 1).to_string());
     copy
@@ -108,8 +129,24 @@ fn annotate_place(copy: &mut Item, file: &FileRef, package: Option<&str>) {
     }
 }
 
+/// How kpt takes the lists of an object to be indented: it looks at the first one, and knows only two ways.
 fn list_indent(item: &Item) -> &'static str {
-    if Fresh::like(&item.root, "").list_step > 0 { "wide" } else { "compact" }
+    let text = item.root.origin.map(|origin| origin.of(&item.source)).unwrap_or_default();
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut key: Option<&str> = None;
+    for line in text.lines() {
+        let words = line.trim();
+        if words.starts_with("- ") {
+            let plain_key = key.filter(|key| key.ends_with(':') && key.matches(':').count() == 1);
+            if let Some(key) = plain_key {
+                return if indent(line) == indent(key) + 2 { "wide" } else { "compact" };
+            }
+        }
+        if !words.is_empty() && !words.starts_with('#') {
+            key = Some(line.trim_end_matches(' '));
+        }
+    }
+    "compact"
 }
 
 /// Reads a program's output. Nothing at all is an empty package, as for kpt.

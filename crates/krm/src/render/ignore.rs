@@ -1,4 +1,5 @@
-//! `.krmignore`: which files and folders of a package are none of its business, in the notation of `.gitignore`.
+//! `.krmignore`: which files and folders of a package are none of its business, in the notation of `.gitignore`. A folder
+//! with a Kptfile is a package whatever it says.
 
 /// The rules of the ignore files met so far on the way down.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +29,6 @@ impl Ignore {
     /// Whether a path of the package is ignored. The last rule that matches decides.
     pub(super) fn hides(&self, path: &str, is_folder: bool) -> bool {
         let matching = self.rules.iter().rev().find(|rule| rule.matches(path, is_folder));
-        matching.is_some_and(|rule| !rule.negated)
-    }
-
-    /// Whether a subpackage is ignored: only a rule for folders (`name/`) hides one.
-    pub(super) fn hides_package(&self, path: &str) -> bool {
-        let matching = self.rules.iter().rev().find(|rule| rule.folders_only && rule.matches(path, true));
         matching.is_some_and(|rule| !rule.negated)
     }
 }

@@ -73,32 +73,31 @@ impl Reader {
         let path = self.files.root.join(folder);
         let kptfile = read_kptfile(&path)?;
         let mut found = Found::default();
-        self.walk(folder, "", &Ignore::default(), &mut found)?;
+        self.walk(folder, "", Some(&Ignore::default()), &mut found)?;
         let subpackages = found.subpackages.iter().map(|folder| self.package(folder)).collect::<Result<_, _>>()?;
         Ok(Package { folder: folder.to_owned(), kptfile, items: found.items, subpackages })
     }
 
-    /// Walks a folder `below` the package; names are visited in the order of their bytes.
-    fn walk(&mut self, package: &str, below: &str, ignore: &Ignore, found: &mut Found) -> Result<(), RenderError> {
+    /// Walks a folder `below` the package; names are visited in the order of their bytes. In a folder that is ignored (no
+    /// rules are given then) only packages are looked for.
+    fn walk(&mut self, package: &str, below: &str, rules: Option<&Ignore>, found: &mut Found) -> Result<(), RenderError> {
         let folder = self.files.root.join(package).join(below);
-        let ignore = match fs::read_to_string(folder.join(".krmignore")) {
-            Ok(text) => &ignore.with_file(below, &text),
-            Err(_) => ignore,
-        };
+        let ignore_file = fs::read_to_string(folder.join(".krmignore")).ok();
+        let extended = rules.zip(ignore_file).map(|(rules, text)| rules.with_file(below, &text));
+        let rules = extended.as_ref().or(rules);
         for (name, kind) in entries(&folder)? {
             let path = join(below, &name);
             let full = folder.join(&name);
-            match kind {
-                EntryKind::Folder if full.join("Kptfile").is_file() => {
-                    if !ignore.hides_package(&path) {
-                        found.subpackages.push(join(package, &path));
-                    }
+            match (kind, rules) {
+                (EntryKind::Folder, _) if full.join("Kptfile").is_file() => found.subpackages.push(join(package, &path)),
+                (EntryKind::Folder, rules) => {
+                    let rules = rules.filter(|rules| !rules.hides(&path, true));
+                    self.walk(package, &path, rules, found)?;
                 }
-                EntryKind::Folder if !ignore.hides(&path, true) => self.walk(package, &path, ignore, found)?,
-                EntryKind::File if holds_objects(&name) && !ignore.hides(&path, false) => {
+                (EntryKind::File, Some(rules)) if holds_objects(&name) && !rules.hides(&path, false) => {
                     self.file(package, &path, &full, &mut found.items)?;
                 }
-                EntryKind::Folder | EntryKind::File => {}
+                (EntryKind::File, _) => {}
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     FunctionReport, Progress, RenderError, Request,
-    handover::{self, Program},
+    handover::{self, Program, Role},
     package::{self, Files, Package},
     select,
     steps::{self, Action, Config, Step},
@@ -25,6 +25,7 @@ pub(super) struct Run<'r> {
 struct Place<'p> {
     package: &'p Package,
     name: &'p str,
+    role: Role,
 }
 
 impl<'r> Run<'r> {
@@ -51,7 +52,7 @@ impl<'r> Run<'r> {
         let validators = steps::read(&package, "validators", self.request.allow_exec)?;
         let base = self.request.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = package::join(&base, &package.folder);
-        let place = Place { package: &package, name: &name };
+        let place = Place { package: &package, name: &name, role: Role::Mutator };
         for step in mutators.iter().chain(&validators) {
             self.check_config(step, place)?;
         }
@@ -61,7 +62,7 @@ impl<'r> Run<'r> {
         }
         for step in &validators {
             // A validator may only object: what it gives back is checked and dropped.
-            self.step(step, place, items.clone())?;
+            self.step(step, Place { role: Role::Validator, ..place }, items.clone())?;
         }
         Ok(items)
     }
@@ -146,7 +147,7 @@ impl<'r> Run<'r> {
         report: &mut FunctionReport,
     ) -> Result<Vec<Item>, String> {
         let root = self.request.folder;
-        let sent = handover::list_text(&given, chosen, config, root, &self.files);
+        let sent = handover::list_text(&given, chosen, config, place.role, root, &self.files);
         let program = self.request.programs.run(words, &sent);
         let Program { stdout, stderr, exit } = program.map_err(|error| format!("it cannot be started: {error}"))?;
         report.stderr = stderr;

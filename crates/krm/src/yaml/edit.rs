@@ -31,12 +31,7 @@ impl Node {
         if let Some(old) = self.get_mut(key) {
             return old.assign(&value.into());
         }
-        self.as_map().parts.push(Part {
-            key: Some(Value::from(key).to_node()),
-            value: value.into().to_node(),
-            place: None,
-            residue: Vec::new(),
-        });
+        self.as_map().parts.push(Part::new(Some(Value::from(key).to_node()), value.into().to_node()));
         true
     }
 
@@ -133,7 +128,7 @@ impl Node {
                 continue;
             }
             let key = Some(Value::from(key).to_node());
-            self.as_map().parts.push(Part { key, value: value.detached(), place: None, residue: Vec::new() });
+            self.as_map().parts.push(Part::new(key, value.detached()));
             changed = true;
         }
         changed
@@ -169,12 +164,7 @@ impl Node {
             parts: collection
                 .parts
                 .iter()
-                .map(|part| Part {
-                    key: part.key.as_ref().map(Node::detached),
-                    value: part.value.detached(),
-                    place: None,
-                    residue: Vec::new(),
-                })
+                .map(|part| Part::new(part.key.as_ref().map(Node::detached), part.value.detached()))
                 .collect(),
             ..Collection::default()
         };
@@ -228,7 +218,7 @@ impl Node {
     }
 
     pub(crate) fn push_node(&mut self, node: Node) {
-        self.as_list().parts.push(Part { key: None, value: node, place: None, residue: Vec::new() });
+        self.as_list().parts.push(Part::new(None, node));
     }
 
     fn as_map(&mut self) -> &mut Collection {
@@ -319,7 +309,7 @@ fn assign_list(list: &mut Collection, wanted: &[Part], anchors: &HashMap<String,
         if position < list.parts.len() - suffix {
             changed |= list.parts[position].value.assign_node(&element.value, anchors);
         } else {
-            let part = Part { key: None, value: element.value.detached(), place: None, residue: Vec::new() };
+            let part = Part::new(None, element.value.detached());
             list.parts.insert(position, part);
             changed = true;
         }

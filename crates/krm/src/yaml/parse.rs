@@ -249,6 +249,7 @@ impl<'s> Parser<'s> {
             crossed |= newline;
         }
         let collection_allowed = crossed || after != After::Colon;
+        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { self.pos };
         let mut node = match self.peek() {
             Some(b'-') if self.is_space(self.pos + 1) => {
                 self.require(collection_allowed, "a list cannot begin here: put it on the next line")?;
@@ -263,6 +264,11 @@ impl<'s> Parser<'s> {
             _ => self.inline_node(indent)?,
         };
         attach(&mut node, props, start.pos);
+        if let Some(collection) = node.collection_mut().filter(|collection| !collection.flow) {
+            // Without comments the head is the begin of the line, which is of no interest.
+            let has_comments = self.src[head..start.pos].contains('#');
+            collection.head = if has_comments { head as u32 } else { collection.start };
+        }
         Ok(node)
     }
 
@@ -379,7 +385,7 @@ impl<'s> Parser<'s> {
             self.end_of_line()?;
         }
         let place = Place { value: value.origin.unwrap_or_default(), value_is_block, end: self.pos as u32, ..place };
-        Ok(Part { key, value, place: Some(place), residue: Vec::new() })
+        Ok(Part { place: Some(place), ..Part::new(key, value) })
     }
 
     fn block_collection(
@@ -394,6 +400,7 @@ impl<'s> Parser<'s> {
             flow: false,
             column: column as u32,
             start: start as u32,
+            head: start as u32,
             tail: self.pos as u32,
             residue: Vec::new(),
         };
