@@ -48,7 +48,8 @@ pub(super) fn list_text(
     files: &Files,
 ) -> String {
     // An item that is handed over twice carries the number of its last appearance, both times.
-    let last: HashMap<usize, usize> = chosen.into_iter().flatten().enumerate().map(|(number, &at)| (at, number)).collect();
+    let last: HashMap<usize, usize> =
+        chosen.into_iter().flatten().enumerate().map(|(number, &at)| (at, number)).collect();
     let number_of = |number: usize| chosen.map_or(number, |chosen| last[&chosen[number]]);
     let mutates = role == Role::Mutator;
     let annotated = items.iter().enumerate().map(|(number, item)| {
@@ -107,6 +108,9 @@ pub(super) fn final_list(items: &[Item], files: &Files) -> String {
         if let Some(file) = item.file.as_deref() {
             let file = FileRef { path: join(&file.package, &file.path), ..file.clone() };
             annotate_place(&mut copy, &file, None);
+            if file.home.is_some() {
+                annotate(&mut copy, LIST_INDENT, list_indent(item));
+            }
         }
         files.text_of(&copy)
     });

@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
             crossed |= newline;
         }
         let collection_allowed = crossed || after != After::Colon;
-        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { self.pos };
+        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { start.pos };
         let mut node = match self.peek() {
             Some(b'-') if self.is_space(self.pos + 1) => {
                 self.require(collection_allowed, "a list cannot begin here: put it on the next line")?;

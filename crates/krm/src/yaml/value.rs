@@ -132,7 +132,8 @@ fn float_text(value: f64) -> String {
 }
 
 fn collection<'v>(parts: impl Iterator<Item = (Option<&'v String>, &'v Value)>) -> Collection {
-    let parts = parts.map(|(key, value)| Part::new(key.map(|key| Value::String(key.clone()).to_node()), value.to_node()));
+    let parts =
+        parts.map(|(key, value)| Part::new(key.map(|key| Value::String(key.clone()).to_node()), value.to_node()));
     Collection { parts: parts.collect(), ..Collection::default() }
 }
 
