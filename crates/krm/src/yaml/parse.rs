@@ -411,13 +411,15 @@ impl<'s> Parser<'s> {
 
     /// Where the comment lines begin that stand directly above the current position, at its column.
     fn head_of(&self, lead: usize) -> usize {
-        let gap = &self.src[lead..self.pos];
         let column = self.pos - self.line;
         let mut head = self.line.max(lead);
-        if !gap.contains('#') {
+        if !self.src[lead..self.pos].contains('#') {
             return head;
         }
-        for line in self.src[lead..head].split_inclusive('\n').rev() {
+        // The rest of a line that began before is not a line of comments.
+        let begins_line = lead == 0 || matches!(self.bytes[lead - 1], b'\n' | b'\r');
+        let lead = if begins_line { lead } else { lead + self.src[lead..].find('\n').map_or(0, |newline| newline + 1) };
+        for line in self.src[lead.min(head)..head].split_inclusive('\n').rev() {
             let text = line.trim_start();
             if !text.starts_with('#') || line.len() - text.len() != column {
                 break;
