@@ -118,6 +118,13 @@ impl Dialect {
         condition
     }
 
+    fn deletion_mark(self) -> &'static str {
+        match self {
+            Self::Seed => SEED_DELETE,
+            Self::Nephio => NEPHIO_DELETE,
+        }
+    }
+
     /// The annotation that makes an Interface the owner of what is made for it, with its value.
     pub(crate) fn owner_annotation(self, interface: &Item) -> (&'static str, String) {
         match self {
@@ -202,19 +209,22 @@ pub(crate) fn is_marked(item: &Item) -> bool {
     timestamp || [SEED_DELETE, NEPHIO_DELETE].into_iter().any(|mark| item.annotation(mark) == Some("true"))
 }
 
-/// Marks an object for deletion in a dialect. A mark that is there is never rewritten.
-pub(crate) fn mark(item: &mut Item, dialect: Dialect, now: &str) {
-    if is_marked(item) {
+/// Marks a claim for deletion in its dialect. A mark that is there is never rewritten.
+pub(crate) fn mark_claim(claim: &mut Item, now: &str) {
+    if is_marked(claim) {
         return;
     }
-    match dialect {
-        Dialect::Seed => {
-            item.set_annotation(SEED_DELETE, "true");
-            item.set(&["metadata", "deletionTimestamp"], now);
-        }
-        Dialect::Nephio => {
-            item.set_annotation(NEPHIO_DELETE, "true");
-        }
+    let dialect = Dialect::of_claim(claim);
+    claim.set_annotation(dialect.deletion_mark(), "true");
+    if dialect == Dialect::Seed {
+        claim.set(&["metadata", "deletionTimestamp"], now);
+    }
+}
+
+/// Marks an attachment definition for deletion. It is applied to clusters, where a time of deletion must not be made up.
+pub(crate) fn mark_attachment(attachment: &mut Item, dialect: Dialect) {
+    if !is_marked(attachment) {
+        attachment.set_annotation(dialect.deletion_mark(), "true");
     }
 }
 

@@ -23,8 +23,17 @@ pub(crate) enum Change {
     Made(&'static str),
     /// It was marked for deletion and is needed after all.
     Revived,
-    /// It is marked for deletion; the word says why.
+    /// It was marked for deletion just now; the word says why.
     Doomed(&'static str),
+    /// It was marked for deletion before.
+    Leaving(&'static str),
+}
+
+impl Change {
+    /// Whether what depends on the child has to be looked at again.
+    pub(crate) fn is_news(self) -> bool {
+        matches!(self, Self::Made(_) | Self::Revived | Self::Doomed(_))
+    }
 }
 
 /// An object that belongs to an Interface.
@@ -164,7 +173,9 @@ impl Hand<'_> {
 
     fn keep(&mut self, position: usize, claim: &Wanted) -> Child {
         let change = self.revive(position);
-        for (key, value) in &claim.annotations {
+        // The seed compares the spec and does nothing if it is right; annotations follow the Interface in Nephio's dialect.
+        let followed = if self.dialect == Dialect::Nephio { claim.annotations.as_slice() } else { &[] };
+        for (key, value) in followed {
             self.items[position].set_annotation(key, value);
         }
         Child { position, change }
@@ -191,8 +202,13 @@ impl Hand<'_> {
 
     fn doom(&mut self, position: usize, farewell: &'static str) -> Child {
         let item = &mut self.items[position];
-        let dialect = if Resource::of(item).is_some() { Dialect::of_claim(item) } else { self.dialect };
-        dialect::mark(item, dialect, self.now);
+        if dialect::is_marked(item) {
+            return Child { position, change: Change::Leaving(farewell) };
+        }
+        match Resource::of(item) {
+            Some(_) => dialect::mark_claim(item, self.now),
+            None => dialect::mark_attachment(item, self.dialect),
+        }
         Child { position, change: Change::Doomed(farewell) }
     }
 }

@@ -125,7 +125,7 @@ impl<'a> Report<'a> {
             Change::Nothing => pending("create initial resource"),
             Change::Made(message) => pending(message),
             Change::Revived => pending("update resource"),
-            Change::Doomed(farewell) => doomed(dialect, kind.clone(), self.conditions.get(&kind), owner, farewell),
+            Change::Doomed(farewell) | Change::Leaving(farewell) => doomed(dialect, kind.clone(), self.conditions.get(&kind), owner, farewell),
         };
         self.conditions.set(condition);
     }
@@ -135,8 +135,8 @@ impl<'a> Report<'a> {
         let interface = &self.items[household.interface];
         for child in &household.attachments {
             let kind = self.attachment_condition(interface, self.items[child.position].name());
-            if let Change::Doomed(farewell) = child.change {
-                self.child(kind.clone(), self.dialect, Change::Doomed(farewell), owner);
+            if let Change::Doomed(_) | Change::Leaving(_) = child.change {
+                self.child(kind.clone(), self.dialect, child.change, owner);
             }
             self.live.insert(kind);
         }
@@ -146,7 +146,7 @@ impl<'a> Report<'a> {
         let Some(name) = &household.attachment else { return };
         let kind = self.attachment_condition(interface, name);
         let mut all = household.claims.iter().chain(&household.attachments);
-        let change = match all.any(|child| child.change != Change::Nothing) {
+        let change = match all.any(|child| child.change.is_news()) {
             true if self.conditions.get(&kind).is_some() => Change::Revived,
             _ => Change::Nothing,
         };
