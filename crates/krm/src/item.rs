@@ -17,6 +17,20 @@ pub const PACKAGE_PATH: &str = "internal.config.kubernetes.io/package-path";
 pub const LEGACY_PATH: &str = "config.kubernetes.io/path";
 /// The older spelling of [`INDEX`].
 pub const LEGACY_INDEX: &str = "config.kubernetes.io/index";
+/// The annotation by which kpt knows an item again after a function has run.
+pub(crate) const ID: &str = "internal.config.kubernetes.io/id";
+/// The older spelling of [`ID`].
+pub(crate) const LEGACY_ID: &str = "config.k8s.io/id";
+/// The annotation by which kpt merges the items that selectors chose with the others.
+pub(crate) const RESOURCE_ID: &str = "internal.config.k8s.io/kpt-resource-id";
+/// The annotation that says how the lists of an item are indented.
+pub(crate) const LIST_INDENT: &str = "internal.config.kubernetes.io/seqindent";
+/// The annotation by which kpt keeps both spellings of the others in step.
+pub(crate) const MIGRATION_ID: &str = "internal.config.kubernetes.io/annotations-migration-resource-id";
+
+/// What kpt adds to an item on its way to a function and takes away afterwards.
+const INTERNAL: &[&str] =
+    &[PATH, INDEX, PACKAGE_PATH, LEGACY_PATH, LEGACY_INDEX, ID, LEGACY_ID, RESOURCE_ID, LIST_INDENT, MIGRATION_ID];
 
 /// An object of a package: read by path, edited by path, written back with every byte that no edit touched.
 #[derive(Clone, Debug)]
@@ -27,7 +41,7 @@ pub struct Item {
     /// Whether any edit was made; an item without edits is written as a copy of its source.
     pub(crate) edited: bool,
     /// The file and the document that the renderer read it from; items on standard input carry annotations instead.
-    pub(crate) file: Option<FileRef>,
+    pub(crate) file: Option<Box<FileRef>>,
     /// Which element of the ResourceList's items this was.
     pub(crate) slot: Option<usize>,
 }
@@ -39,7 +53,10 @@ pub(crate) struct FileRef {
     pub(crate) package: String,
     /// Relative to the package.
     pub(crate) path: String,
-    pub(crate) index: i64,
+    /// Which document of the file; a new item may leave that open.
+    pub(crate) index: Option<String>,
+    /// The file that it was read from and the document in it, counted in the order of reading.
+    pub(crate) home: Option<(usize, usize)>,
 }
 
 impl Item {
@@ -256,7 +273,7 @@ impl Item {
     #[must_use]
     pub fn index(&self) -> Option<i64> {
         match &self.file {
-            Some(file) => Some(file.index),
+            Some(file) => file.index.as_ref()?.parse().ok(),
             None => self.annotation(INDEX).or_else(|| self.annotation(LEGACY_INDEX))?.parse().ok(),
         }
     }
@@ -284,6 +301,13 @@ impl Item {
                 let fresh = Fresh::like(&self.root, &self.source);
                 Cow::Owned(yaml::emit_block(&self.root, &self.source, &self.anchors, fresh))
             }
+        }
+    }
+
+    /// Takes away what only has a meaning on the way to a function and back.
+    pub(crate) fn strip_internal(&mut self) {
+        for key in INTERNAL {
+            self.remove_annotation(key);
         }
     }
 

@@ -84,6 +84,7 @@
 
 pub mod functions;
 pub mod item;
+pub mod render;
 pub mod yaml;
 
 mod function;

@@ -174,14 +174,27 @@ fn check_objects(items: &[Item]) -> Result<(), InputError> {
 }
 
 fn empty_envelope(config: Option<&Item>) -> Document {
-    let mut root = Value::object()
+    let root = Value::object()
         .with("apiVersion", "config.kubernetes.io/v1")
         .with("kind", "ResourceList")
         .with("items", Value::List(Vec::new()));
-    if let Some(config) = config.and_then(|config| config.value(&[])) {
-        root = root.with("functionConfig", config);
+    let mut document = Document::new(&root);
+    if let Some(config) = config {
+        document.root_mut().set("functionConfig", Value::Null);
+        if let Some(node) = document.root_mut().get_mut("functionConfig") {
+            *node = new_element(config, false);
+        }
     }
-    Document::new(&root)
+    document
+}
+
+/// A list of objects that are given as texts at column 0.
+pub(crate) fn text_of_texts(texts: impl Iterator<Item = String>, config: Option<&Item>) -> String {
+    let mut document = empty_envelope(config);
+    if let Some(list) = document.root_mut().get_mut("items") {
+        texts.for_each(|text| list.push_node(Node::new(Content::Foreign(text))));
+    }
+    document.to_text()
 }
 
 /// Puts the items back into the list they came from, new ones at the end.
@@ -196,12 +209,7 @@ fn put_items(list: &mut Node, items: Vec<Item>) {
     let mut next = 0;
     for item in items {
         let Some(slot) = item.slot.filter(|slot| *slot < slots.len()) else {
-            collection.parts.push(Part {
-                key: None,
-                value: new_element(&item, in_brackets),
-                place: None,
-                residue: Vec::new(),
-            });
+            collection.parts.push(Part::new(None, new_element(&item, in_brackets)));
             continue;
         };
         let mut residue = Vec::new();
@@ -210,7 +218,7 @@ fn put_items(list: &mut Node, items: Vec<Item>) {
         }
         next = next.max(slot + 1);
         let value = element(item);
-        collection.parts.push(Part { key: None, value, place: slots[slot].place, residue });
+        collection.parts.push(Part { place: slots[slot].place, residue, ..Part::new(None, value) });
     }
 }
 

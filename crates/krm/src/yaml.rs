@@ -88,6 +88,8 @@ pub(crate) struct Collection {
     pub(crate) column: u32,
     /// Where the first key, dash or the bracket stands in the source: after anchor and tag.
     pub(crate) start: u32,
+    /// Where the comment lines begin that stand directly above the first part; the same as `start` if there are none.
+    pub(crate) head: u32,
     /// Where the last part ended in the source.
     pub(crate) tail: u32,
     /// What stays of the trivia above removed entries at the end.
@@ -102,6 +104,17 @@ pub(crate) struct Part {
     pub(crate) place: Option<Place>,
     /// What stays of the trivia above removed entries before this one.
     pub(crate) residue: Vec<Span>,
+    /// Comments that take the place of those in the source.
+    pub(crate) comments: Option<Box<Comments>>,
+}
+
+/// Comments of a part, each with its `#`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comments {
+    /// The lines directly above it.
+    pub(crate) above: Option<Vec<String>>,
+    /// At the end of its line.
+    pub(crate) line: Option<String>,
 }
 
 /// Where a part stood in the source when it was read.
@@ -121,6 +134,13 @@ pub(crate) struct Place {
     pub(crate) value_is_block: bool,
     /// After the line break of its last line (block), or after the value (flow).
     pub(crate) end: u32,
+}
+
+impl Part {
+    /// A part that is not in the source.
+    pub(crate) fn new(key: Option<Node>, value: Node) -> Self {
+        Self { key, value, place: None, residue: Vec::new(), comments: None }
+    }
 }
 
 impl Node {

@@ -1,6 +1,8 @@
 //! Edits of the tree. Each leaves alone what already has the wanted value, so that an edit made twice is made once.
 
-use super::{Collection, Content, Kind, Node, Part, Span, Style, Value, value::natural_style};
+use std::collections::HashMap;
+
+use super::{Collection, Content, Kind, Node, Part, Span, Style, Value, expand, value::natural_style};
 
 impl Node {
     /// The value of an entry of this map, to be edited.
@@ -29,12 +31,7 @@ impl Node {
         if let Some(old) = self.get_mut(key) {
             return old.assign(&value.into());
         }
-        self.as_map().parts.push(Part {
-            key: Some(Value::from(key).to_node()),
-            value: value.into().to_node(),
-            place: None,
-            residue: Vec::new(),
-        });
+        self.as_map().parts.push(Part::new(Some(Value::from(key).to_node()), value.into().to_node()));
         true
     }
 
@@ -95,44 +92,109 @@ impl Node {
 
     /// Gives this node a value and changes no more than that needs. Says whether anything changed.
     pub fn assign(&mut self, value: &Value) -> bool {
-        match (&mut self.content, value) {
-            (Content::Map(_), Value::Map(entries)) => return self.assign_map(entries),
-            (Content::List(list), Value::List(elements)) => return assign_list(list, elements),
+        self.assign_node(&value.to_node(), &HashMap::new())
+    }
+
+    /// Makes this node mean the same as another, and changes no more than that needs; new scalars are spelled as in the
+    /// other. `anchors` is what the aliases of this node stand for; the other must have none.
+    pub(crate) fn assign_node(&mut self, wanted: &Node, anchors: &HashMap<String, Value>) -> bool {
+        if !anchors.is_empty() && expand(self, anchors).sorted() == Value::from(wanted).sorted() {
+            return false;
+        }
+        match (&mut self.content, &wanted.content) {
+            (Content::Map(_), Content::Map(_)) => return self.assign_map(wanted, anchors),
+            (Content::List(list), Content::List(elements)) => return assign_list(list, &elements.parts, anchors),
             _ => {}
         }
-        if self.has_scalar(value) {
+        if self.same_scalar(wanted) {
             return false;
         }
         let style = self.style();
-        *self = value.to_node();
+        *self = wanted.detached();
         self.keep_style(style);
         true
     }
 
-    fn assign_map(&mut self, entries: &[(String, Value)]) -> bool {
-        let gone: Vec<String> = self
-            .entries()
-            .filter(|(key, _)| !entries.iter().any(|(wanted, _)| wanted == key))
-            .map(|(key, _)| key.to_owned())
-            .collect();
+    fn assign_map(&mut self, wanted: &Node, anchors: &HashMap<String, Value>) -> bool {
+        let gone: Vec<String> =
+            self.entries().filter(|(key, _)| wanted.get(key).is_none()).map(|(key, _)| key.to_owned()).collect();
         let mut changed = !gone.is_empty();
         for key in gone {
             self.remove(&key);
         }
-        for (key, value) in entries {
-            changed |= self.set(key, value.clone());
+        for (key, value) in wanted.entries() {
+            if let Some(old) = self.get_mut(key) {
+                changed |= old.assign_node(value, anchors);
+                continue;
+            }
+            let key = Some(Value::from(key).to_node());
+            self.as_map().parts.push(Part::new(key, value.detached()));
+            changed = true;
         }
         changed
     }
 
-    fn has_scalar(&self, value: &Value) -> bool {
-        match (self.kind(), value) {
-            (Some(Kind::Null), Value::Null) => true,
-            (Some(Kind::Bool(a)), Value::Bool(b)) => a == *b,
-            (Some(Kind::Int(a)), Value::Int(b)) => a == *b,
-            (Some(Kind::Float(a)), Value::Float(b)) => a.to_bits() == b.to_bits() || a == *b,
-            (Some(Kind::String), Value::String(text)) => self.as_str() == Some(text),
+    /// Whether two nodes mean the same; the order of keys does not matter.
+    pub(crate) fn same(&self, other: &Node) -> bool {
+        match (&self.content, &other.content) {
+            (Content::List(a), Content::List(b)) => {
+                a.parts.len() == b.parts.len() && a.parts.iter().zip(&b.parts).all(|(a, b)| a.value.same(&b.value))
+            }
+            (Content::Map(a), Content::Map(b)) => {
+                a.parts.len() == b.parts.len()
+                    && self.entries().all(|(key, value)| other.get(key).is_some_and(|other| value.same(other)))
+            }
+            (Content::Alias(a), Content::Alias(b)) => a == b,
+            _ => self.same_scalar(other),
+        }
+    }
+
+    fn same_scalar(&self, other: &Node) -> bool {
+        match (self.kind(), other.kind()) {
+            (Some(Kind::String), Some(Kind::String)) => self.as_str() == other.as_str(),
+            (Some(Kind::Float(a)), Some(Kind::Float(b))) => a == b || a.is_nan() && b.is_nan(),
+            (Some(a), Some(b)) => a == b,
             _ => false,
+        }
+    }
+
+    /// A copy without a place in any source.
+    fn detached(&self) -> Node {
+        let collection = |collection: &Collection| Collection {
+            parts: collection
+                .parts
+                .iter()
+                .map(|part| Part::new(part.key.as_ref().map(Node::detached), part.value.detached()))
+                .collect(),
+            ..Collection::default()
+        };
+        Node::new(match &self.content {
+            Content::Scalar(scalar) if matches!(scalar.style, Style::Literal | Style::Folded) => {
+                Value::from(scalar.text.as_str()).to_node().content
+            }
+            // A tag is left behind, so what it made of a plain text must be said by quotes.
+            Content::Scalar(scalar) if scalar.kind(None) != scalar.kind(self.tag()) => {
+                Value::from(scalar.text.as_str()).to_node().content
+            }
+            Content::Map(map) => Content::Map(collection(map)),
+            Content::List(list) => Content::List(collection(list)),
+            other => other.clone(),
+        })
+    }
+
+    /// Has a new string written in single quotes.
+    pub(crate) fn quote_single(&mut self) {
+        if let Content::Scalar(scalar) = &mut self.content
+            && self.origin.is_none()
+        {
+            scalar.style = Style::Single;
+        }
+    }
+
+    /// Has a new map or list written in brackets.
+    pub(crate) fn in_brackets(&mut self) {
+        if let Some(collection) = self.collection_mut() {
+            collection.flow = true;
         }
     }
 
@@ -156,7 +218,7 @@ impl Node {
     }
 
     pub(crate) fn push_node(&mut self, node: Node) {
-        self.as_list().parts.push(Part { key: None, value: node, place: None, residue: Vec::new() });
+        self.as_list().parts.push(Part::new(None, node));
     }
 
     fn as_map(&mut self) -> &mut Collection {
@@ -233,8 +295,8 @@ impl Part {
 }
 
 /// Elements that are equal at both ends stay; those between are changed one by one.
-fn assign_list(list: &mut Collection, wanted: &[Value]) -> bool {
-    let equal = |part: &Part, value: &Value| Value::from(&part.value) == *value;
+fn assign_list(list: &mut Collection, wanted: &[Part], anchors: &HashMap<String, Value>) -> bool {
+    let equal = |part: &Part, wanted: &Part| part.value.same(&wanted.value);
     let shorter = list.parts.len().min(wanted.len());
     let prefix = (0..shorter).take_while(|&i| equal(&list.parts[i], &wanted[i])).count();
     let suffix = (0..shorter - prefix)
@@ -242,12 +304,12 @@ fn assign_list(list: &mut Collection, wanted: &[Value]) -> bool {
         .count();
     let middle = &wanted[prefix..wanted.len() - suffix];
     let mut changed = false;
-    for (offset, value) in middle.iter().enumerate() {
+    for (offset, element) in middle.iter().enumerate() {
         let position = prefix + offset;
         if position < list.parts.len() - suffix {
-            changed |= list.parts[position].value.assign(value);
+            changed |= list.parts[position].value.assign_node(&element.value, anchors);
         } else {
-            let part = Part { key: None, value: value.to_node(), place: None, residue: Vec::new() };
+            let part = Part::new(None, element.value.detached());
             list.parts.insert(position, part);
             changed = true;
         }

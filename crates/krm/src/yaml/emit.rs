@@ -120,7 +120,7 @@ impl<'a> Emitter<'a> {
 
     /// Ends the current line if the source did not: at the end of a file without a last line break.
     fn at_line_start(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with('\n') {
+        if !self.out.is_empty() && !self.out.ends_with(['\n', '\r']) {
             self.newline();
         }
     }
@@ -201,9 +201,22 @@ impl<'a> Emitter<'a> {
         self.residue(&part.residue);
         if was_first {
             self.indent(column);
+        } else if let Some(lines) = comments_above(part) {
+            self.copy(place.lead, place.head);
+            self.comment_lines(lines, column);
         } else {
             self.copy(place.lead, place.start);
         }
+    }
+
+    /// Comment lines, and the indentation of what follows them.
+    fn comment_lines(&mut self, lines: &[String], column: usize) {
+        for line in lines {
+            self.indent(column);
+            self.out.push_str(line);
+            self.newline();
+        }
+        self.indent(column);
     }
 
     /// A part that was read; its value may be new.
@@ -222,14 +235,46 @@ impl<'a> Emitter<'a> {
                 .collection()
                 .is_some_and(|c| c.flow && !c.parts.is_empty() && c.parts.iter().all(|p| p.place.is_none()));
         if value.origin.is_some() && !became_empty && !became_block {
-            self.copy(place.mark_end, place.value.start);
+            self.before_value(part, place);
             self.node(value);
             if !place.value_is_block {
-                self.copy(place.value.end, place.end);
+                match line_comment(part) {
+                    Some(comment) => self.line_end(comment),
+                    None => self.copy(place.value.end, place.end),
+                }
             }
         } else {
             self.new_value(part, place, column);
         }
+    }
+
+    /// What stands between a key or dash and its value: blanks, or comments and the indentation of a block. The comments
+    /// of the first part of the block go with it.
+    fn before_value(&mut self, part: &Part, place: Place) {
+        let gap = self.text(place.mark_end, place.value.start);
+        let Some(block) = part.value.collection().filter(|collection| !collection.flow) else {
+            self.out.push_str(gap);
+            return;
+        };
+        let first = block.parts.first();
+        let first_stays = first.and_then(|part| part.place).is_some_and(|place| place.lead == place.start);
+        let lines = first.filter(|_| first_stays).and_then(comments_above);
+        let up_to = if first_stays && lines.is_none() || part.value.props.is_some() { place.value.start } else { block.head };
+        let mut gap = self.text(place.mark_end, up_to);
+        if let Some(comment) = line_comment(part).filter(|_| gap.contains('\n')) {
+            self.line_end(comment);
+            gap = gap.split_once('\n').map_or("", |(_, rest)| rest);
+        }
+        self.out.push_str(gap);
+        if up_to < place.value.start {
+            self.comment_lines(lines.unwrap_or_default(), if self.out.ends_with('\n') { block.column as usize } else { 0 });
+        }
+    }
+
+    fn line_end(&mut self, comment: &str) {
+        self.out.push(' ');
+        self.out.push_str(comment);
+        self.newline();
     }
 
     /// A new value after a key or dash that was read; a comment on its line stays.
@@ -240,7 +285,12 @@ impl<'a> Emitter<'a> {
         } else {
             self.text(place.value.end, place.end)
         };
-        let comment = if rest.trim_start().starts_with('#') { rest } else { "" };
+        let new_comment = line_comment(part).map(|comment| format!(" {comment}"));
+        let comment = match &new_comment {
+            Some(comment) => comment,
+            None if rest.trim_start().starts_with('#') => rest,
+            None => "",
+        };
         if part.key.is_some() && !self.text(place.start, place.mark_end).ends_with(':') {
             self.at_line_start();
             self.indent(column);
@@ -449,6 +499,14 @@ impl<'a> Emitter<'a> {
     }
 }
 
+fn comments_above(part: &Part) -> Option<&[String]> {
+    part.comments.as_ref()?.above.as_deref()
+}
+
+fn line_comment(part: &Part) -> Option<&str> {
+    part.comments.as_ref()?.line.as_deref()
+}
+
 /// A new scalar on one line.
 fn inline_scalar(node: &Node, scalar: &Scalar, json: bool, in_flow: bool) -> String {
     let is_string = scalar.kind(node.tag()) == super::Kind::String;
@@ -469,6 +527,8 @@ fn is_inline(node: &Node) -> bool {
         Content::Scalar(scalar) => scalar.style != Style::Literal,
         Content::Alias(_) => true,
         Content::Foreign(_) => false,
-        Content::Map(collection) | Content::List(collection) => collection.parts.is_empty(),
+        Content::Map(collection) | Content::List(collection) => {
+            collection.parts.is_empty() || collection.flow && node.origin.is_none()
+        }
     }
 }

@@ -36,7 +36,7 @@ impl Parser<'_> {
         }
         self.pos += 1;
         let collection =
-            Collection { parts, flow: true, start: start as u32, tail: lead as u32, ..Collection::default() };
+            Collection { parts, flow: true, start: start as u32, head: start as u32, tail: lead as u32, ..Collection::default() };
         let mut node = Node::new(if is_map { Content::Map(collection) } else { Content::List(collection) });
         node.origin = Some(Span::new(start, self.pos));
         self.leave();
@@ -96,6 +96,7 @@ impl Parser<'_> {
             parts: vec![pair],
             flow: true,
             start: start as u32,
+            head: start as u32,
             tail: self.pos as u32,
             ..Collection::default()
         };
@@ -114,7 +115,7 @@ impl Parser<'_> {
             value_is_block: false,
             end: self.pos as u32,
         };
-        Part { key, value, place: Some(place), residue: Vec::new() }
+        Part { place: Some(place), ..Part::new(key, value) }
     }
 
     fn flow_node(&mut self) -> Result<Node> {

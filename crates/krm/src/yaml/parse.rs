@@ -80,14 +80,14 @@ impl<'s> Parser<'s> {
     /// The node of one document that stands between two offsets; `None` if there are only comments.
     pub(super) fn document(&mut self, start: usize, end: usize) -> Result<Option<Node>> {
         self.bytes = &self.src.as_bytes()[..end];
-        self.pos = start;
-        self.line = self.src[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let begin = Mark { pos: start, line: line_start(self.src, start) };
+        self.reset(begin);
         self.anchors.clear();
         self.skip_trivia()?;
         if self.at_end() {
             return Ok(None);
         }
-        self.reset(Mark { pos: start, line: self.src[..start].rfind('\n').map_or(0, |newline| newline + 1) });
+        self.reset(begin);
         let node = self.block_node(-1, After::Start)?;
         if !is_block(&node) {
             self.end_of_line()?;
@@ -158,10 +158,10 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Steps over the rest of the line if it is a comment; a `#` right after other text is none.
+    /// Steps over the rest of the line if it is a comment. After a value in quotes or brackets a comment needs no blank
+    /// before it: libyaml and all that descend from it agree on that.
     fn skip_comment(&mut self) {
-        let free = self.pos == self.line || matches!(self.bytes[self.pos - 1], b' ' | b'\t');
-        if self.peek() == Some(b'#') && free {
+        if self.peek() == Some(b'#') {
             while self.peek().is_some_and(|b| b != b'\n' && b != b'\r') {
                 self.pos += 1;
             }
@@ -183,7 +183,8 @@ impl<'s> Parser<'s> {
             }
         }
         let indented_by_tab = self.bytes[self.line..self.pos].contains(&b'\t');
-        if crossed && !self.at_end() && indented_by_tab {
+        let on_new_line = self.bytes[self.line..self.pos].iter().all(|b| matches!(b, b' ' | b'\t'));
+        if on_new_line && !self.at_end() && indented_by_tab {
             return Err(self.error("a tab cannot indent a line"));
         }
         Ok(crossed)
@@ -248,6 +249,7 @@ impl<'s> Parser<'s> {
             crossed |= newline;
         }
         let collection_allowed = crossed || after != After::Colon;
+        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { self.pos };
         let mut node = match self.peek() {
             Some(b'-') if self.is_space(self.pos + 1) => {
                 self.require(collection_allowed, "a list cannot begin here: put it on the next line")?;
@@ -262,6 +264,11 @@ impl<'s> Parser<'s> {
             _ => self.inline_node(indent)?,
         };
         attach(&mut node, props, start.pos);
+        if let Some(collection) = node.collection_mut().filter(|collection| !collection.flow) {
+            // Without comments the head is the begin of the line, which is of no interest.
+            let has_comments = self.src[head..start.pos].contains('#');
+            collection.head = if has_comments { head as u32 } else { collection.start };
+        }
         Ok(node)
     }
 
@@ -378,7 +385,7 @@ impl<'s> Parser<'s> {
             self.end_of_line()?;
         }
         let place = Place { value: value.origin.unwrap_or_default(), value_is_block, end: self.pos as u32, ..place };
-        Ok(Part { key, value, place: Some(place), residue: Vec::new() })
+        Ok(Part { place: Some(place), ..Part::new(key, value) })
     }
 
     fn block_collection(
@@ -393,6 +400,7 @@ impl<'s> Parser<'s> {
             flow: false,
             column: column as u32,
             start: start as u32,
+            head: start as u32,
             tail: self.pos as u32,
             residue: Vec::new(),
         };
@@ -548,6 +556,12 @@ pub(super) fn is_block(node: &Node) -> bool {
         Content::Map(collection) | Content::List(collection) => !collection.flow,
         Content::Alias(_) | Content::Foreign(_) => false,
     }
+}
+
+/// Where the line of an offset begins; a byte order mark is no part of the first one.
+fn line_start(text: &str, pos: usize) -> usize {
+    let begin = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    text[..pos].rfind('\n').map_or(begin.min(pos), |newline| newline + 1)
 }
 
 fn floor_boundary(text: &str, pos: usize) -> usize {

@@ -25,7 +25,7 @@ impl Parser<'_> {
             Some(quote @ (b'"' | b'\'')) => self.quoted_end(pos, quote, limit),
             Some(b'[' | b'{') => self.brackets_end(pos, limit),
             Some(b'*') => (pos..limit).find(|&at| self.is_space(at)),
-            Some(_) => return self.plain_line_end(pos, false).1,
+            Some(_) => return self.plain_may_start(pos, false) && self.plain_line_end(pos, false).1,
             None => None,
         };
         let Some(mut end) = end else { return false };
@@ -114,13 +114,19 @@ impl Parser<'_> {
     }
 
     fn check_plain_start(&self, in_flow: bool) -> Result<()> {
-        let followed = |next: Option<u8>| next.is_some_and(|b| !in_flow || !is_flow_indicator(b));
-        let fits = match self.peek() {
-            Some(b'-' | b'?' | b':') => !self.is_space(self.pos + 1) && followed(self.byte(self.pos + 1)),
+        let fits = self.plain_may_start(self.pos, in_flow);
+        if fits { Ok(()) } else { Err(self.error("no value can begin with this character")) }
+    }
+
+    fn plain_may_start(&self, pos: usize, in_flow: bool) -> bool {
+        match self.byte(pos) {
+            Some(b'-' | b'?' | b':') => {
+                let next = self.byte(pos + 1);
+                !self.is_space(pos + 1) && next.is_some_and(|b| !in_flow || !is_flow_indicator(b))
+            }
             Some(b) => !b",[]{}#&*!|>'\"%@`".contains(&b),
             None => false,
-        };
-        if fits { Ok(()) } else { Err(self.error("no value can begin with this character")) }
+        }
     }
 
     /// Plain text below a collection at column `indent`; it runs on over lines that are indented deeper.
@@ -141,6 +147,9 @@ impl Parser<'_> {
                 break;
             }
             let from = self.pos;
+            if self.bytes[..from].iter().rev().take(self.column() as usize).any(|&b| b == b'\t') {
+                return Err(self.error("a tab cannot indent a line"));
+            }
             let (end, is_key) = self.plain_line_end(from, false);
             if is_key {
                 return Err(self.error("a map cannot begin inside a plain value: check the indentation"));
@@ -229,11 +238,12 @@ impl Parser<'_> {
         } as usize;
         let (lines, trailing) = self.block_lines(width, chomp == Some(b'+'))?;
         let text = if folded { join_folded(&lines) } else { lines.join("\n") };
+        // At the end of the text the last line may have no break that could be kept.
+        let last_break = usize::from(!lines.is_empty() && self.bytes[..self.pos].ends_with(b"\n"));
         let text = match chomp {
-            _ if lines.is_empty() && chomp != Some(b'+') => String::new(),
             Some(b'-') => text,
-            Some(_) => text + &"\n".repeat(trailing + usize::from(!lines.is_empty())),
-            None => text + "\n",
+            Some(_) => text + &"\n".repeat(trailing + last_break),
+            None => text + &"\n".repeat(last_break),
         };
         let style = if folded { Style::Folded } else { Style::Literal };
         let mut node = Node::new(Content::Scalar(Scalar { text, style }));

@@ -41,12 +41,15 @@ impl Stream {
         check_characters(&source, &parser)?;
         let mut documents = Vec::new();
         let mut directive = None;
-        for (start, end) in split(&source) {
+        for Range { start, end, after_end } in split(&source) {
             let (start, directives) = skip_directives(&source, start, end);
             if directives && directive.is_none() {
                 directive = Some(parser.error_at(start, "kpt does not read directives"));
             }
             if let Some(root) = parser.document(start, end)? {
+                if after_end {
+                    return Err(parser.error_at(start, "after `...` a document begins with `---`"));
+                }
                 let mut anchors = HashMap::new();
                 if parser.has_anchors() {
                     collect_anchors(&root, &mut anchors);
@@ -154,23 +157,32 @@ fn check_characters(source: &str, parser: &Parser<'_>) -> Result<(), ParseError>
     }
 }
 
+struct Range {
+    start: usize,
+    end: usize,
+    /// The marker before it was `...`.
+    after_end: bool,
+}
+
 /// The ranges between the markers `---` and `...` at the begin of lines.
-fn split(source: &str) -> Vec<(usize, usize)> {
+fn split(source: &str) -> Vec<Range> {
     let begin = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut ranges = Vec::new();
     let mut start = begin;
+    let mut after_end = false;
     let mut line = begin;
     while line < source.len() {
         let rest = &source[line..];
         let is_marker = (rest.starts_with("---") || rest.starts_with("..."))
             && rest.as_bytes().get(3).is_none_or(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
         if is_marker {
-            ranges.push((start, line));
+            ranges.push(Range { start, end: line, after_end });
             start = line + 3;
+            after_end = rest.starts_with("...");
         }
         line = source[line..].find('\n').map_or(source.len(), |newline| line + newline + 1);
     }
-    ranges.push((start, source.len()));
+    ranges.push(Range { start, end: source.len(), after_end });
     ranges
 }
 
@@ -179,7 +191,7 @@ fn skip_directives(source: &str, start: usize, end: usize) -> (usize, bool) {
     let mut pos = start;
     let mut found = false;
     for line in source[start..end].split_inclusive('\n') {
-        if line.starts_with('%') {
+        if line.starts_with("%YAML ") || line.starts_with("%TAG ") {
             found = true;
             pos += line.len();
         } else if found && (line.trim().is_empty() || line.starts_with('#')) {

@@ -132,12 +132,7 @@ fn float_text(value: f64) -> String {
 }
 
 fn collection<'v>(parts: impl Iterator<Item = (Option<&'v String>, &'v Value)>) -> Collection {
-    let parts = parts.map(|(key, value)| Part {
-        key: key.map(|key| Value::String(key.clone()).to_node()),
-        value: value.to_node(),
-        place: None,
-        residue: Vec::new(),
-    });
+    let parts = parts.map(|(key, value)| Part::new(key.map(|key| Value::String(key.clone()).to_node()), value.to_node()));
     Collection { parts: parts.collect(), ..Collection::default() }
 }
 
