@@ -122,6 +122,13 @@ pub(crate) fn pool_objects<'i>(
     all.filter(|item| !dialect::is_marked(item)).collect()
 }
 
+/// A number below nested keys, in any of YAML's notations or as a string; `Err` is a text that is none.
+pub(crate) fn number<'i>(item: &'i Item, path: &[&str]) -> Option<Result<i64, &'i str>> {
+    let node = item.get(path).filter(|node| !node.is_null())?;
+    let text = node.as_str().unwrap_or_default();
+    Some(node.as_int().or_else(|| text.parse().ok()).ok_or(text))
+}
+
 /// What a person reads in a message: `IPClaim n3`.
 pub(crate) fn describe(item: &Item) -> String {
     match item.namespace() {

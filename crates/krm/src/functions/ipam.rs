@@ -203,7 +203,7 @@ impl Allocation {
         let around: Vec<usize> =
             candidates.into_iter().filter(|&place| table.prefix(place).cidr.contains(exact)).collect();
         if around.is_empty() {
-            return Err(Problem::at("spec.prefix", format!("{wanted} lies in no prefix for it: {}", no_prefix(claim))));
+            return Err(Problem::at("spec.prefix", format!("around {wanted} {}", no_prefix(claim))));
         }
         let place = around.into_iter().find(|&place| table.is_free(place, exact));
         let place = place.ok_or_else(|| Problem::at("spec.prefix", format!("{wanted} is reserved or in use")))?;

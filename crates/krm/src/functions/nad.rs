@@ -247,7 +247,7 @@ impl<'a> Generator<'a> {
         }
         let Some(cni) = request.cni else { return Ok(None) };
         let Some(addresses) = addresses.into_iter().map(address).collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let vlan = vlan_claim.and_then(|claim| claim.text(&["status", "vlanID"])?.parse().ok());
+        let vlan = vlan_claim.and_then(|claim| u16::try_from(claims::number(claim, &["status", "vlanID"])?.ok()?).ok());
         if vlan.is_none() && (request.tagged || vlan_claim.is_some()) {
             return Ok(None);
         }
@@ -286,7 +286,8 @@ fn routes(items: &[Item]) -> HashMap<&str, Vec<Cidr>> {
         for table in network.get(&["spec", "routingTables"]).into_iter().flat_map(Node::elements) {
             let Some(name) = table.text(&["name"]) else { continue };
             let prefixes = table.get("prefixes").into_iter().flat_map(Node::elements);
-            let prefixes = prefixes.filter_map(|prefix| prefix.text(&["prefix"]).or(prefix.as_str())?.parse::<Cidr>().ok());
+            let prefixes =
+                prefixes.filter_map(|prefix| prefix.text(&["prefix"]).or(prefix.as_str())?.parse::<Cidr>().ok());
             routes.entry(name).or_default().extend(prefixes);
         }
     }

@@ -110,14 +110,11 @@ enum Want {
 
 impl Want {
     fn read(item: &Item) -> Result<Self, Problem> {
-        let number = |field: &'static str, name: &str| match item.text(&["spec", name]).filter(|text| !text.is_empty())
-        {
+        let number = |field: &'static str, name: &str| match claims::number(item, &["spec", name]) {
             None => Ok(None),
-            Some(text) => {
-                let number = text.parse::<u16>().ok().filter(|number| *number > 0);
-                number
-                    .map(Some)
-                    .ok_or_else(|| Problem::at(field, format!("{name} {text:?} is no number from 1 to 4095")))
+            Some(number) => {
+                let number = number.ok().and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);
+                number.map(Some).ok_or_else(|| Problem::at(field, format!("{name} is no number from 1 to 4095")))
             }
         };
         let this = |span: Span, field| match USABLE.contains(span) {
@@ -329,7 +326,8 @@ fn exhausted(index: &Index, size: u16) -> Problem {
 }
 
 fn held(item: &Item) -> Option<Span> {
-    let id = item.text(&["status", "vlanID"]).and_then(|text| text.parse().ok()).map(Span::one);
+    let id = claims::number(item, &["status", "vlanID"]).and_then(Result::ok);
+    let id = id.and_then(|id| u16::try_from(id).ok()).map(Span::one);
     id.or_else(|| Span::parse(item.text(&["status", "vlanRange"])?)).filter(|span| USABLE.contains(*span))
 }
 

@@ -73,7 +73,8 @@ fn comments_of(part: &Part, parts: &Collection, source: &str) -> Comments {
     let first = place.lead == place.start;
     let above = if first { (parts.head, parts.start) } else { (place.head, place.start) };
     let above = Span { start: above.0, end: above.1 }.of(source);
-    let lines: Vec<String> = above.lines().map(str::trim).filter(|line| line.starts_with('#')).map(str::to_owned).collect();
+    let lines: Vec<String> =
+        above.lines().map(str::trim).filter(|line| line.starts_with('#')).map(str::to_owned).collect();
     let rest = if place.value_is_block {
         Span { start: place.mark_end, end: place.value.start }
     } else {

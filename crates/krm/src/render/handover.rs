@@ -48,7 +48,8 @@ pub(super) fn list_text(
     files: &Files,
 ) -> String {
     // An item that is handed over twice carries the number of its last appearance, both times.
-    let last: HashMap<usize, usize> = chosen.into_iter().flatten().enumerate().map(|(number, &at)| (at, number)).collect();
+    let last: HashMap<usize, usize> =
+        chosen.into_iter().flatten().enumerate().map(|(number, &at)| (at, number)).collect();
     let number_of = |number: usize| chosen.map_or(number, |chosen| last[&chosen[number]]);
     let mutates = role == Role::Mutator;
     let annotated = items.iter().enumerate().map(|(number, item)| {

@@ -80,7 +80,13 @@ impl Reader {
 
     /// Walks a folder `below` the package; names are visited in the order of their bytes. In a folder that is ignored (no
     /// rules are given then) only packages are looked for.
-    fn walk(&mut self, package: &str, below: &str, rules: Option<&Ignore>, found: &mut Found) -> Result<(), RenderError> {
+    fn walk(
+        &mut self,
+        package: &str,
+        below: &str,
+        rules: Option<&Ignore>,
+        found: &mut Found,
+    ) -> Result<(), RenderError> {
         let folder = self.files.root.join(package).join(below);
         let ignore_file = fs::read_to_string(folder.join(".krmignore")).ok();
         let extended = rules.zip(ignore_file).map(|(rules, text)| rules.with_file(below, &text));
@@ -89,7 +95,9 @@ impl Reader {
             let path = join(below, &name);
             let full = folder.join(&name);
             match (kind, rules) {
-                (EntryKind::Folder, _) if full.join("Kptfile").is_file() => found.subpackages.push(join(package, &path)),
+                (EntryKind::Folder, _) if full.join("Kptfile").is_file() => {
+                    found.subpackages.push(join(package, &path))
+                }
                 (EntryKind::Folder, rules) => {
                     let rules = rules.filter(|rules| !rules.hides(&path, true));
                     self.walk(package, &path, rules, found)?;

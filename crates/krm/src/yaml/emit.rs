@@ -259,7 +259,8 @@ impl<'a> Emitter<'a> {
         let first = block.parts.first();
         let first_stays = first.and_then(|part| part.place).is_some_and(|place| place.lead == place.start);
         let lines = first.filter(|_| first_stays).and_then(comments_above);
-        let up_to = if first_stays && lines.is_none() || part.value.props.is_some() { place.value.start } else { block.head };
+        let up_to =
+            if first_stays && lines.is_none() || part.value.props.is_some() { place.value.start } else { block.head };
         let mut gap = self.text(place.mark_end, up_to);
         if let Some(comment) = line_comment(part).filter(|_| gap.contains('\n')) {
             self.line_end(comment);
@@ -267,7 +268,10 @@ impl<'a> Emitter<'a> {
         }
         self.out.push_str(gap);
         if up_to < place.value.start {
-            self.comment_lines(lines.unwrap_or_default(), if self.out.ends_with('\n') { block.column as usize } else { 0 });
+            self.comment_lines(
+                lines.unwrap_or_default(),
+                if self.out.ends_with('\n') { block.column as usize } else { 0 },
+            );
         }
     }
 

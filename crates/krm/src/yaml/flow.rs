@@ -35,8 +35,14 @@ impl Parser<'_> {
             }
         }
         self.pos += 1;
-        let collection =
-            Collection { parts, flow: true, start: start as u32, head: start as u32, tail: lead as u32, ..Collection::default() };
+        let collection = Collection {
+            parts,
+            flow: true,
+            start: start as u32,
+            head: start as u32,
+            tail: lead as u32,
+            ..Collection::default()
+        };
         let mut node = Node::new(if is_map { Content::Map(collection) } else { Content::List(collection) });
         node.origin = Some(Span::new(start, self.pos));
         self.leave();

@@ -125,7 +125,9 @@ impl<'a> Report<'a> {
             Change::Nothing => pending("create initial resource"),
             Change::Made(message) => pending(message),
             Change::Revived => pending("update resource"),
-            Change::Doomed(farewell) | Change::Leaving(farewell) => doomed(dialect, kind.clone(), self.conditions.get(&kind), owner, farewell),
+            Change::Doomed(farewell) | Change::Leaving(farewell) => {
+                doomed(dialect, kind.clone(), self.conditions.get(&kind), owner, farewell)
+            }
         };
         self.conditions.set(condition);
     }

@@ -4,7 +4,7 @@ use crate::{
     Item,
     functions::{
         cidr::Cidr,
-        claims::DEFAULT_NAMESPACE,
+        claims::{self, DEFAULT_NAMESPACE},
         family::Family,
         problem::Problem,
         selector::{Labels, Selector, spec_labels},
@@ -124,9 +124,9 @@ pub(crate) fn network_instance(item: &Item) -> Option<String> {
 }
 
 fn length(item: &Item) -> Result<Option<u8>, Problem> {
-    let Some(text) = item.text(&["spec", "prefixLength"]) else { return Ok(None) };
-    let length = text.parse().ok().filter(|length| *length <= 128);
-    let message = || Problem::at("spec.prefixLength", format!("prefixLength {text:?} is no number from 0 to 128"));
+    let Some(number) = claims::number(item, &["spec", "prefixLength"]) else { return Ok(None) };
+    let length = number.ok().and_then(|number| u8::try_from(number).ok()).filter(|length| *length <= 128);
+    let message = || Problem::at("spec.prefixLength", "prefixLength is no number from 0 to 128");
     length.ok_or_else(message).map(Some)
 }
 

@@ -84,14 +84,14 @@ impl Table {
 
     /// Adds a prefix. Shorter ones should be added first: a prefix that does not fit to those before it is refused.
     pub(crate) fn add(&mut self, prefix: Prefix) -> Result<(), Problem> {
+        if let Some(same) = self.by_cidr.get(&prefix.cidr) {
+            let message = format!("{} is the prefix of {} already", prefix.cidr, self.prefixes[*same].name);
+            return Err(Problem::at("spec.prefix", message));
+        }
         let around = self.around(prefix.cidr);
         if let Some(&parent) = around.last().filter(|&&parent| !self.prefixes[parent].may_hold(prefix.kind)) {
             let Prefix { cidr, name, .. } = &self.prefixes[parent];
             return Err(Problem::at("spec.prefix", format!("{} overlaps {cidr} of {name}", prefix.cidr)));
-        }
-        if let Some(same) = self.by_cidr.get(&prefix.cidr) {
-            let message = format!("{} is the prefix of {} already", prefix.cidr, self.prefixes[*same].name);
-            return Err(Problem::at("spec.prefix", message));
         }
         for place in around {
             self.prefixes[place].taken.insert(prefix.cidr.first(), prefix.cidr.last());
