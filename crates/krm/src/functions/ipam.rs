@@ -203,7 +203,7 @@ impl Allocation {
         let around: Vec<usize> =
             candidates.into_iter().filter(|&place| table.prefix(place).cidr.contains(exact)).collect();
         if around.is_empty() {
-            return Err(Problem::at("spec.prefix", format!("around {wanted} {}", no_prefix(claim))));
+            return Err(no_prefix(claim, Some(wanted)));
         }
         let place = around.into_iter().find(|&place| table.is_free(place, exact));
         let place = place.ok_or_else(|| Problem::at("spec.prefix", format!("{wanted} is reserved or in use")))?;
@@ -214,7 +214,7 @@ impl Allocation {
         let table = self.tables.entry(claim.instance.clone()).or_default();
         let candidates = table.candidates(claim);
         if candidates.is_empty() {
-            return Err(Problem::new(no_prefix(claim)));
+            return Err(no_prefix(claim, None));
         }
         for &place in &candidates {
             let length = length.unwrap_or_else(|| table.prefix(place).cidr.family.bits());
@@ -252,7 +252,7 @@ impl Allocation {
     /// The status of a claim. Gateways are known only when all claims are served.
     fn grant(&self, request: Request) -> Result<Grant, Problem> {
         let claim = request.claim?;
-        let Granted { cidr, place } = request.outcome.unwrap_or_else(|| Err(Problem::new(no_prefix(&claim))))?;
+        let Granted { cidr, place } = request.outcome.unwrap_or_else(|| Err(no_prefix(&claim, None)))?;
         let mut grant = vec![("prefix", Value::from(cidr.to_string()))];
         let prefix = place.and_then(|place| Some(self.tables.get(&claim.instance)?.prefix(place)));
         let gateway =
@@ -278,15 +278,19 @@ fn shown(claim: &Claim, cidr: Cidr, parent: &Prefix) -> Cidr {
     }
 }
 
-fn no_prefix(claim: &Claim) -> String {
+/// Says that there is nothing to serve a claim from, or nothing that holds what it wants.
+fn no_prefix(claim: &Claim, around: Option<Cidr>) -> Problem {
     let kinds: Vec<&str> = claim.parents().iter().map(|kind| kind.as_str()).collect();
     let family = claim.family.map(|family| format!("{} ", family.as_str())).unwrap_or_default();
-    format!(
-        "no {family}prefix of kind {} in network instance {} matches {}",
-        kinds.join(" or "),
-        claim.instance,
-        claim.selector
-    )
+    let mut message =
+        format!("network instance {} has no {family}prefix of kind {}", claim.instance, kinds.join(" or "));
+    if let Some(around) = around {
+        message += &format!(" around {around}");
+    }
+    if !claim.selector.is_empty() {
+        message += &format!(" that matches {}", claim.selector);
+    }
+    Problem { message, field: around.map(|_| "spec.prefix") }
 }
 
 /// A few of many, for a message.

@@ -50,6 +50,11 @@ impl Selector {
         Ok(Self { requirements })
     }
 
+    /// Whether everything is selected.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
     /// Whether labels are selected.
     pub(crate) fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|requirement| {
@@ -99,9 +104,6 @@ fn operator(expression: &Node) -> Result<Operator, Problem> {
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.requirements.is_empty() {
-            return f.write_str("everything");
-        }
         for (number, Requirement { key, operator }) in self.requirements.iter().enumerate() {
             f.write_str(if number > 0 { ", " } else { "" })?;
             match operator {

@@ -314,6 +314,9 @@ impl Indexes {
             (0..self.list.len()).filter(|&place| selector.matches(&self.list[place].labels)).collect();
         found.sort_by_key(|&place| (&self.list[place].name, &self.list[place].namespace));
         match found.is_empty() {
+            true if selector.is_empty() => {
+                Err(Problem::new("there is no VLANIndex: add one to the package or the pools"))
+            }
             true => Err(Problem::new(format!("no VLANIndex matches {selector}: add one to the package or the pools"))),
             false => Ok(found),
         }
