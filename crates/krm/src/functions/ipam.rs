@@ -170,7 +170,7 @@ impl Allocation {
     }
 
     /// What a claim has stays its own as long as it is right: free of others, and in a prefix that the claim may be served
-    /// from. Where no prefix is known nobody can say that it is wrong.
+    /// from. Where no such prefix is known nobody can say that it is wrong.
     fn keep(&mut self, claim: &Claim, has: Cidr) -> Option<Granted> {
         let right = match claim.want {
             Want::Address => true,
@@ -183,10 +183,11 @@ impl Allocation {
         }
         let exact = exact(claim, has);
         let table = self.tables.entry(claim.instance.clone()).or_default();
-        if table.is_empty() {
+        let candidates = table.candidates(claim);
+        if candidates.is_empty() {
             return table.holder(exact).is_none().then_some(Granted { cidr: has, place: None });
         }
-        let place = table.candidates(claim).into_iter().find(|&place| table.is_free(place, exact))?;
+        let place = candidates.into_iter().find(|&place| table.is_free(place, exact))?;
         Some(Granted { cidr: shown(claim, has, table.prefix(place)), place: Some(place) })
     }
 

@@ -256,9 +256,9 @@ impl Indexes {
         let holder = Holder::of(item);
         let places = match self.places(item) {
             Ok(places) => places,
-            // Where no index is known nobody can say that what a claim has is wrong.
+            // Where its index is not known nobody can say that what a claim has is wrong.
             Err(problem) => {
-                return has.filter(|span| self.list.is_empty() && want.accepts(*span)).map(Some).ok_or(problem);
+                return has.filter(|span| want.accepts(*span)).map(Some).ok_or(problem);
             }
         };
         let shared = |index: &Index| index.held.get(&holder).copied().filter(|span| want.accepts(*span));

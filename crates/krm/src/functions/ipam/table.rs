@@ -67,11 +67,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether nothing is known about the network instance.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.prefixes.is_empty()
-    }
-
     /// The prefix at a place.
     pub(crate) fn prefix(&self, place: usize) -> &Prefix {
         &self.prefixes[place]
