@@ -168,7 +168,7 @@ impl Conditions {
     pub(crate) fn write(self, kptfile: &mut Item) {
         let Self { slots, read, changed, .. } = self;
         let removed = slots[..read].iter().any(Option::is_none);
-        let edited = changed.iter().any(|changed| *changed);
+        let edited = changed[..read].iter().any(|changed| *changed);
         if removed || edited {
             let Some(list) = kptfile.node_mut().at_mut(&["status", "conditions"]) else { return };
             for (slot, node) in list.elements_mut().enumerate() {

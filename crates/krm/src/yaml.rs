@@ -15,6 +15,7 @@ mod value;
 
 pub(crate) use emit::{Fresh, emit_block};
 pub use parse::ParseError;
+pub(crate) use scalar::double_quoted;
 pub use scalar::{Kind, Style};
 pub(crate) use stream::expand;
 pub use stream::{Document, Stream};

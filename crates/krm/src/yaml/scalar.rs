@@ -142,7 +142,8 @@ pub(crate) fn spell(text: &str, style: Style, in_flow: bool) -> String {
     }
 }
 
-fn fits_single(text: &str) -> bool {
+/// Whether a string can stand in single quotes on one line.
+pub(crate) fn fits_single(text: &str) -> bool {
     text.chars().all(|c| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}'))
 }
 

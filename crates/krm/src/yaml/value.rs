@@ -106,12 +106,15 @@ impl Value {
     }
 }
 
-/// The style that a new string gets: plain where every reader takes it for a string, a block for several lines.
+/// The style that a new string gets: plain where every reader takes it for a string, a block for several lines, and the
+/// quotes that need no escapes.
 pub(crate) fn natural_style(text: &str) -> Style {
     if scalar::is_plain_safe(text, false) {
         Style::Plain
     } else if scalar::fits_literal(text) {
         Style::Literal
+    } else if text.contains('"') && !text.contains('\'') && scalar::fits_single(text) {
+        Style::Single
     } else {
         Style::Double
     }
