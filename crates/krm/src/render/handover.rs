@@ -165,7 +165,13 @@ pub(super) fn read_output(stdout: &[u8]) -> Result<Returned, String> {
     }
     let whole = Item::from_document(first);
     if whole.kind() != "ResourceList" {
-        let items = [whole].into_iter().chain(documents.map(Item::from_document)).collect();
+        let mut items: Vec<Item> = [whole].into_iter().chain(documents.map(Item::from_document)).collect();
+        // Documents without a list around them are counted like those of a file.
+        for (number, item) in items.iter_mut().enumerate() {
+            if item.annotation(INDEX).or_else(|| item.annotation(LEGACY_INDEX)).is_none() {
+                item.set_annotation(INDEX, &number.to_string());
+            }
+        }
         return Ok(Returned { items, results: Vec::new() });
     }
     let list = whole.node().get("items").ok_or("its output is a ResourceList without items")?;
@@ -219,6 +225,7 @@ fn absorb_one(mut got: Item, sent: &[Item], given: &[Item], package: &str, root:
     let mut item = match original {
         Some((given, sent)) if got.raw_text() == sent.raw_text() => given.clone(),
         Some((given, sent)) => {
+            check_shape(&sent.root, &got.root, &format!("{}/{}", got.kind(), got.name()))?;
             let mut item = given.clone();
             let comments = comments::Changes::between(sent, &got);
             got.strip_internal();
@@ -236,6 +243,37 @@ fn absorb_one(mut got: Item, sent: &[Item], given: &[Item], package: &str, root:
     item.file = Some(Box::new(FileRef { package: folder, path, index, home }));
     item.slot = slot;
     Ok(item)
+}
+
+/// kpt refuses a function that makes a map of a list, or the like: a field keeps its shape, unless it is or becomes null.
+fn check_shape(before: &Node, after: &Node, path: &str) -> Result<(), String> {
+    let shape = |node: &Node| match (node.is_map(), node.is_list(), node.is_null() || node.alias().is_some()) {
+        (true, ..) => Some("a map"),
+        (_, true, _) => Some("a list"),
+        (.., true) => None,
+        _ => Some("a scalar"),
+    };
+    for (key, value) in after.entries() {
+        let Some(old) = before.get(key) else { continue };
+        if let (Some(was), Some(is)) = (shape(old), shape(value))
+            && was != is
+        {
+            return Err(format!("it makes {is} of {path}.{key}, which was {was}: kpt does not allow that"));
+        }
+        check_shape(old, value, &format!("{path}.{key}"))?;
+    }
+    // When elements come or go, nobody can tell which belong together.
+    if before.parts().len() != after.parts().len() {
+        return Ok(());
+    }
+    for (position, (old, element)) in before.elements().zip(after.elements()).enumerate() {
+        let path = format!("{path}[{position}]");
+        if old.is_list() && shape(element) == Some("a scalar") {
+            return Err(format!("it makes a scalar of {path}, which was a list: kpt does not allow that"));
+        }
+        check_shape(old, element, &path)?;
+    }
+    Ok(())
 }
 
 /// What the two spellings of an annotation say: the one that was changed counts, and both may not be changed differently.

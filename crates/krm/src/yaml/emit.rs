@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     Collection, Content, Document, Node, Part, Place, Scalar, Span, Style, Value,
     scalar::{double_quoted, spell},
+    stream::collect_anchors,
 };
 
 /// How new lines are laid out: as the lines around them.
@@ -76,8 +77,17 @@ pub(crate) fn emit_block(
     fresh: Fresh,
     around: Option<Span>,
 ) -> String {
-    let mut emitter =
-        Emitter { source, fresh, anchors, defined: HashSet::new(), next: 0, block: None, out: String::new() };
+    let mut emitter = Emitter {
+        source,
+        fresh,
+        anchors,
+        changed: HashSet::new(),
+        defined: HashSet::new(),
+        next: 0,
+        block: None,
+        out: String::new(),
+    };
+    emitter.find_changed_anchors(node);
     let around = around.zip(node.origin);
     if let Some((around, origin)) = around {
         emitter.copy(around.start, origin.start);
@@ -114,6 +124,8 @@ struct Emitter<'a> {
     fresh: Fresh,
     /// What each anchor of the source stood for, for aliases whose anchor was removed.
     anchors: &'a HashMap<String, Value>,
+    /// Anchors whose node has another value now: an edit is for one place, so their aliases keep what they stood for.
+    changed: HashSet<String>,
     defined: HashSet<String>,
     /// Where the source goes on after the text that is being written anew.
     next: u32,
@@ -207,9 +219,20 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    fn find_changed_anchors(&mut self, node: &Node) {
+        if self.anchors.is_empty() {
+            return;
+        }
+        let mut now = HashMap::new();
+        collect_anchors(node, &mut now);
+        let changed = now.into_iter().filter(|(name, value)| self.anchors.get(name).is_some_and(|old| old != value));
+        self.changed = changed.map(|(name, _)| name).collect();
+    }
+
     /// An alias; the first whose anchor is gone takes over the anchor and what it stood for.
     fn alias(&mut self, name: &str) {
         match self.anchors.get(name) {
+            Some(value) if self.changed.contains(name) => self.inline(&value.to_node(), true),
             Some(value) if self.defined.insert(name.to_owned()) => {
                 self.out.push_str(&format!("&{name} "));
                 self.inline(&value.to_node(), true);

@@ -110,7 +110,7 @@ impl Document {
 }
 
 /// Adds what the anchors below a node stand for, in order, so that an anchor may hold aliases to earlier ones.
-fn collect_anchors(node: &Node, anchors: &mut HashMap<String, Value>) {
+pub(crate) fn collect_anchors(node: &Node, anchors: &mut HashMap<String, Value>) {
     for part in node.parts() {
         for child in part.key.iter().chain([&part.value]) {
             collect_anchors(child, anchors);

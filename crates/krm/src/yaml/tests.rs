@@ -95,3 +95,16 @@ fn block_text_is_read_by_its_marks() {
         check_read(text, Value::map([("a", expected)]));
     }
 }
+
+#[test]
+fn an_edit_of_an_anchored_value_is_for_its_place_alone() {
+    check_edit(
+        "a: &x 1 # one\nb: *x\nc: &m {k: v}\nd:\n  <<: *m\n",
+        |root| {
+            root.set("a", 2_i64);
+            root.set_at(&["c", "k"], "w");
+        },
+        "a: 2 # one\nb: &x 1\nc: &m {k: w}\nd:\n  <<: {k: v}\n",
+    );
+    check_edit("a: &x {k: v}\nb: *x\nc: *x\n", |root| root.remove("a"), "b: &x {k: v}\nc: *x\n");
+}

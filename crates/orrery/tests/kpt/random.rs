@@ -40,6 +40,15 @@ const FUNCTIONS: &[&str] = &[
     "exec: set-field ConfigMap/b data.deep.new x quoted",
     "exec: drop-field ConfigMap/a data.value",
     "exec: add-condition Ready False reason=Wait",
+    "exec: set-field Odd/f spec.folded new",
+    "exec: set-field Odd/f spec.list.deep 1",
+    "exec: set-field ConfigMap/g data.one other",
+    "exec: set-field ConfigMap/w data.value y",
+    "exec: drop-field Odd/f spec.keep",
+    "exec: add-element Odd/f spec.list 3 last",
+    "exec: copy-item ConfigMap/b copy",
+    "exec: swap-text value: renamed:",
+    "exec: emit multi-doc",
     "exec: list-items",
     "exec: strip-comments",
     "exec: sort-keys",
@@ -83,6 +92,20 @@ const OBJECTS: &[(&str, &str)] = &[
         "s.json",
         "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"s\"}, \"data\": {\"k\": \"dg==\"}}\n",
     ),
+    (
+        "f.yaml",
+        "kind: Odd\napiVersion: ex.io/v1\n\nmetadata:\n    name:   f\n    namespace: \"one\"\nspec:\n    folded: >-\n        some words\n        \
+         and more\n    keep: |+\n        x\n\n    on: yes\n    hex: 0x1F\n    mode: 0755\n    none: ~\n    empty:\n    date: 2026-11-16\n    \
+         number: 1_000\n    float: 1.50\n    'quoted key': 'it''s'\n    list:\n        - 1   # one\n        - two\n        - [x, {y: z}]\n    \
+         maps:\n        - name: p\n          value: 1\n        - {name: q, value: 2}\n    long: aaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbb \
+         cccccccccccccccccccccccccccccc dddddddddddddddddddddd\n",
+    ),
+    (
+        "g.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: g\n  labels: &l\n    app: x\ndata: &d\n  one: &one 'first'\n  two: *one\nmore:\n  <<: *d\n  \
+         three: 3\nselector: *l\n",
+    ),
+    ("w.yaml", "apiVersion: v1\r\nkind: ConfigMap\r\nmetadata:\r\n  name: w # windows\r\ndata:\r\n  value: x\r\n"),
     ("note.txt", "no object\n"),
     ("e.yaml", "# only words\n"),
 ];
