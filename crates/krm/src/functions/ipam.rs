@@ -194,9 +194,6 @@ impl Allocation {
     fn named(&mut self, claim: &Claim, wanted: Cidr) -> Result<Granted, Problem> {
         let exact = exact(claim, wanted);
         let table = self.tables.entry(claim.instance.clone()).or_default();
-        if let Some(holder) = table.holder(exact) {
-            return Err(Problem::at("spec.prefix", format!("{wanted} is held by {holder}")));
-        }
         if claim.kind == PrefixKind::Aggregate {
             return Ok(Granted { cidr: wanted, place: None });
         }
@@ -207,7 +204,11 @@ impl Allocation {
             return Err(no_prefix(claim, Some(wanted)));
         }
         let place = around.into_iter().find(|&place| table.is_free(place, exact));
-        let place = place.ok_or_else(|| Problem::at("spec.prefix", format!("{wanted} is reserved or in use")))?;
+        let in_use = || match table.holder(exact) {
+            Some(holder) => format!("{wanted} is held by {holder}"),
+            None => format!("{wanted} is reserved or in use"),
+        };
+        let place = place.ok_or_else(|| Problem::at("spec.prefix", in_use()))?;
         Ok(Granted { cidr: shown(claim, wanted, table.prefix(place)), place: Some(place) })
     }
 
