@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use crate::{
     results::ResourceRef,
-    yaml::{self, Document, Fresh, Node, ParseError, Stream, Value},
+    yaml::{self, Document, Fresh, Node, ParseError, Span, Stream, Value},
 };
 
 /// The annotation that says in which file of the package an item stands.
@@ -293,13 +293,22 @@ impl Item {
         text
     }
 
+    /// The text with what stands around the object in a part of its source.
+    pub(crate) fn text_within(&self, around: Span) -> String {
+        if !self.edited {
+            return around.of(&self.source).to_owned();
+        }
+        let fresh = Fresh::like(&self.root, &self.source);
+        yaml::emit_block(&self.root, &self.source, &self.anchors, fresh, Some(around))
+    }
+
     /// The text at the column it has in its source.
     pub(crate) fn raw_text(&self) -> Cow<'_, str> {
         match self.root.origin {
             Some(origin) if !self.edited => Cow::Borrowed(origin.of(&self.source)),
             _ => {
                 let fresh = Fresh::like(&self.root, &self.source);
-                Cow::Owned(yaml::emit_block(&self.root, &self.source, &self.anchors, fresh))
+                Cow::Owned(yaml::emit_block(&self.root, &self.source, &self.anchors, fresh, None))
             }
         }
     }

@@ -108,6 +108,9 @@ pub(super) fn final_list(items: &[Item], files: &Files) -> String {
         if let Some(file) = item.file.as_deref() {
             let file = FileRef { path: join(&file.package, &file.path), ..file.clone() };
             annotate_place(&mut copy, &file, None);
+            if file.home.is_some() {
+                annotate(&mut copy, LIST_INDENT, list_indent(item));
+            }
         }
         files.text_of(&copy)
     });

@@ -146,13 +146,10 @@ impl Files {
     pub(crate) fn text_of(&self, item: &Item) -> String {
         let home = item.file.as_ref().and_then(|file| file.home);
         let segment = home.map(|(file, document)| self.list[file].documents[document]);
-        let (Some(segment), Some(origin)) = (segment, item.root.origin) else { return item.to_text() };
-        let before = Span { start: segment.body.start, end: origin.start };
-        let after = Span { start: origin.end, end: segment.body.end };
-        let mut text = before.of(&item.source).to_owned();
-        text.push_str(&item.raw_text());
-        text.push_str(after.of(&item.source));
-        text
+        match segment.filter(|_| item.root.origin.is_some()) {
+            Some(segment) => item.text_within(segment.body),
+            None => item.to_text(),
+        }
     }
 }
 

@@ -214,7 +214,8 @@ impl Staged {
         let folder = target.parent().unwrap_or(Path::new("."));
         make_folder(folder, &mut self.folders)?;
         let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let temporary = folder.join(format!(".{name}.orrery-{}", std::process::id()));
+        // Two paths may be links to one file, so the name alone is not enough.
+        let temporary = folder.join(format!(".{name}.orrery-{}-{}", std::process::id(), self.files.len()));
         self.files.push((temporary.clone(), target.clone()));
         let write = || -> io::Result<()> {
             fs::write(&temporary, text)?;
@@ -228,12 +229,10 @@ impl Staged {
 
     fn commit(mut self) -> Result<(), RenderError> {
         self.folders.clear();
-        while let Some((temporary, target)) = self.files.pop() {
-            if let Err(error) = fs::rename(&temporary, &target) {
-                self.files.push((temporary, target.clone()));
-                return Err(RenderError::Io { path: target, error });
-            }
+        for (temporary, target) in &self.files {
+            fs::rename(temporary, target).map_err(|error| RenderError::Io { path: target.clone(), error })?;
         }
+        self.files.clear();
         Ok(())
     }
 }

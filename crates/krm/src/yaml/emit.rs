@@ -63,21 +63,25 @@ impl Fresh {
 
 /// The text of a whole document.
 pub(crate) fn document(document: &Document) -> String {
-    let source = &document.source;
-    let origin = document.root.origin.unwrap_or(document.span);
-    let before = Span { start: document.span.start, end: origin.start };
-    let after = Span { start: origin.end, end: document.span.end };
-    let mut text = before.of(source).to_owned();
-    let fresh = Fresh::like(&document.root, source);
-    text.push_str(&emit_block(&document.root, source, &document.anchors, fresh));
-    text.push_str(after.of(source));
-    text
+    let fresh = Fresh::like(&document.root, &document.source);
+    emit_block(&document.root, &document.source, &document.anchors, fresh, Some(document.span))
 }
 
 /// The text of a node in block style from its begin to its end; lines after the first keep the indentation they have in
-/// the source.
-pub(crate) fn emit_block(node: &Node, source: &str, anchors: &HashMap<String, Value>, fresh: Fresh) -> String {
-    let mut emitter = Emitter { source, fresh, anchors, defined: HashSet::new(), out: String::new() };
+/// the source. With `around`, what stands around the node in that part of the source is part of the text.
+pub(crate) fn emit_block(
+    node: &Node,
+    source: &str,
+    anchors: &HashMap<String, Value>,
+    fresh: Fresh,
+    around: Option<Span>,
+) -> String {
+    let mut emitter =
+        Emitter { source, fresh, anchors, defined: HashSet::new(), next: 0, block: None, out: String::new() };
+    let around = around.zip(node.origin);
+    if let Some((around, origin)) = around {
+        emitter.copy(around.start, origin.start);
+    }
     if node.origin.is_none() {
         emitter.fresh_root(node);
     } else if node.is_empty_collection() {
@@ -88,7 +92,21 @@ pub(crate) fn emit_block(node: &Node, source: &str, anchors: &HashMap<String, Va
     } else {
         emitter.node(node);
     }
+    if let Some((around, origin)) = around {
+        emitter.copy(origin.end, around.end);
+    }
     emitter.out
+}
+
+/// A text block that was written last: lines that follow it must not be read as its own.
+#[derive(Clone, Copy)]
+struct BlockEnd {
+    /// The column of its lines.
+    column: usize,
+    /// It keeps the blank lines at its end.
+    keeps: bool,
+    /// Where the source goes on that followed it when it was read, and needs no care.
+    next: u32,
 }
 
 struct Emitter<'a> {
@@ -97,6 +115,9 @@ struct Emitter<'a> {
     /// What each anchor of the source stood for, for aliases whose anchor was removed.
     anchors: &'a HashMap<String, Value>,
     defined: HashSet<String>,
+    /// Where the source goes on after the text that is being written anew.
+    next: u32,
+    block: Option<BlockEnd>,
     out: String,
 }
 
@@ -107,7 +128,39 @@ impl<'a> Emitter<'a> {
 
     fn copy(&mut self, start: u32, end: u32) {
         let text = self.text(start, end);
-        self.out.push_str(text);
+        let Some(block) = self.block.filter(|_| !text.is_empty()) else {
+            self.out.push_str(text);
+            return;
+        };
+        let follows = start == block.next;
+        if follows {
+            self.out.push_str(text);
+        } else {
+            self.copy_apart(text, block);
+        }
+        let only_trivia = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
+        self.block = only_trivia.then_some(BlockEnd { next: if follows { end } else { u32::MAX }, ..block });
+    }
+
+    /// Text after a text block that it did not follow in the source: comments and blank lines that would become lines of the
+    /// block are moved out of it.
+    fn copy_apart(&mut self, text: &str, block: BlockEnd) {
+        let mut trivia = self.out.ends_with(['\n', '\r']);
+        for line in text.split_inclusive('\n') {
+            let words = line.trim_start();
+            trivia &= words.is_empty() || words.starts_with('#');
+            let column = line.len() - words.len();
+            if trivia && words.is_empty() && line.ends_with('\n') && block.keeps {
+                continue;
+            }
+            if trivia && words.starts_with('#') && column >= block.column {
+                self.out.push_str(words);
+            } else {
+                self.out.push_str(line);
+            }
+            // A comment further left ends the block, and so does anything else; blank lines do not.
+            trivia &= words.is_empty();
+        }
     }
 
     fn newline(&mut self) {
@@ -134,7 +187,13 @@ impl<'a> Emitter<'a> {
             self.defined.insert(anchor.to_owned());
         }
         match &node.content {
-            Content::Scalar(_) => self.copy(origin.start, origin.end),
+            Content::Scalar(scalar) => {
+                self.copy(origin.start, origin.end);
+                self.block = match scalar.style {
+                    Style::Literal | Style::Folded => Some(block_end(origin, self.source)),
+                    _ => None,
+                };
+            }
             Content::Alias(name) => self.alias(name),
             Content::Foreign(text) => self.out.push_str(text),
             Content::Map(collection) | Content::List(collection) => {
@@ -161,12 +220,15 @@ impl<'a> Emitter<'a> {
 
     fn block(&mut self, collection: &Collection) {
         let column = collection.column as usize;
+        self.next = collection.tail;
         for (number, part) in collection.parts.iter().enumerate() {
             let first = number == 0;
             match part.place {
                 Some(place) => {
                     self.before_part(part, place, column, first);
+                    self.next = place.end;
                     self.part(part, place, column);
+                    self.next = place.end;
                 }
                 None => {
                     if !first {
@@ -211,6 +273,7 @@ impl<'a> Emitter<'a> {
 
     /// Comment lines, and the indentation of what follows them.
     fn comment_lines(&mut self, lines: &[String], column: usize) {
+        self.block = None;
         for line in lines {
             self.indent(column);
             self.out.push_str(line);
@@ -326,6 +389,7 @@ impl<'a> Emitter<'a> {
 
     /// A part that is new, at the current position.
     fn fresh_part(&mut self, part: &Part, column: usize) {
+        self.block = None;
         match &part.key {
             Some(key) => {
                 self.out.push_str(&spell(key.as_str().unwrap_or_default(), Style::Plain, false));
@@ -394,15 +458,25 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// The column of a comment that stands alone on the next line of the source, blank lines aside.
+    fn next_comment_column(&self) -> Option<usize> {
+        let rest = self.text(self.next, self.source.len() as u32);
+        let line = rest.lines().find(|line| !line.trim().is_empty())?;
+        line.trim_start().starts_with('#').then(|| line.len() - line.trim_start().len())
+    }
+
     /// A text block below a key or dash at `column`; the comment follows its mark.
     fn literal(&mut self, scalar: &Scalar, column: usize, comment: &str) {
+        if self.next_comment_column().is_some_and(|next| next >= column + self.fresh.step) {
+            // The comment that follows would be read as a line of the block.
+            self.out.push_str(&double_quoted(&scalar.text));
+            self.out.push_str(comment);
+            self.newline();
+            return;
+        }
         let body = scalar.text.trim_end_matches('\n');
         let trailing = scalar.text.len() - body.len();
-        self.out.push_str(match trailing {
-            0 => "|-",
-            1 => "|",
-            _ => "|+",
-        });
+        self.out.push_str(if trailing == 0 { "|-" } else { "|" });
         self.out.push_str(comment);
         self.newline();
         for line in body.split('\n') {
@@ -412,9 +486,7 @@ impl<'a> Emitter<'a> {
             }
             self.newline();
         }
-        for _ in 1..trailing {
-            self.newline();
-        }
+        self.block = Some(BlockEnd { column: column + self.fresh.step, keeps: false, next: u32::MAX });
     }
 
     /// A new node on one line.
@@ -457,7 +529,7 @@ impl<'a> Emitter<'a> {
         for (number, part) in collection.parts.iter().enumerate() {
             let gap = part.place.map(|place| self.text(place.lead, place.start));
             match gap {
-                Some(gap) if number == 0 => self.out.push_str(gap.strip_prefix(',').map_or(gap, str::trim_start)),
+                Some(gap) if number == 0 => self.out.push_str(after_comma(gap)),
                 Some(gap) if gap.contains(',') => self.out.push_str(gap),
                 None if number == 0 => {}
                 _ => self.out.push_str(&separator),
@@ -501,6 +573,25 @@ impl<'a> Emitter<'a> {
             },
         }
     }
+}
+
+fn block_end(origin: Span, source: &str) -> BlockEnd {
+    let text = origin.of(source);
+    let mut lines = text.lines();
+    let mark = lines.next().unwrap_or_default();
+    let first = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let column = (first.len() - first.trim_start_matches(' ').len()).max(1);
+    BlockEnd { column, keeps: mark.split('#').next().unwrap_or_default().contains('+'), next: origin.end }
+}
+
+/// What stands between a comma and the part after it; the whole gap if there is no comma outside of comments.
+fn after_comma(gap: &str) -> &str {
+    let mut in_comment = false;
+    let comma = gap.char_indices().find(|(_, c)| {
+        in_comment = *c == '#' || in_comment && *c != '\n';
+        *c == ',' && !in_comment
+    });
+    comma.map_or(gap, |(at, _)| gap[at + 1..].trim_start())
 }
 
 fn comments_above(part: &Part) -> Option<&[String]> {

@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
             crossed |= newline;
         }
         let collection_allowed = crossed || after != After::Colon;
-        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { self.pos };
+        let head = if crossed && props.is_none() { self.head_of(begin.pos) } else { start.pos };
         let mut node = match self.peek() {
             Some(b'-') if self.is_space(self.pos + 1) => {
                 self.require(collection_allowed, "a list cannot begin here: put it on the next line")?;
@@ -411,13 +411,15 @@ impl<'s> Parser<'s> {
 
     /// Where the comment lines begin that stand directly above the current position, at its column.
     fn head_of(&self, lead: usize) -> usize {
-        let gap = &self.src[lead..self.pos];
         let column = self.pos - self.line;
         let mut head = self.line.max(lead);
-        if !gap.contains('#') {
+        if !self.src[lead..self.pos].contains('#') {
             return head;
         }
-        for line in self.src[lead..head].split_inclusive('\n').rev() {
+        // The rest of a line that began before is not a line of comments.
+        let begins_line = lead == 0 || matches!(self.bytes[lead - 1], b'\n' | b'\r');
+        let lead = if begins_line { lead } else { lead + self.src[lead..].find('\n').map_or(0, |newline| newline + 1) };
+        for line in self.src[lead.min(head)..head].split_inclusive('\n').rev() {
             let text = line.trim_start();
             if !text.starts_with('#') || line.len() - text.len() != column {
                 break;

@@ -170,10 +170,9 @@ pub(crate) fn double_quoted(text: &str) -> String {
 
 /// Whether a text of several lines can be written as a literal block and read back exactly.
 pub(crate) fn fits_literal(text: &str) -> bool {
-    let printable = text.chars().all(|c| {
-        c == '\n' || c == '\t' || !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{85}')
-    });
-    // An indentation indicator would be needed when the first line begins with blanks: quotes are simpler.
-    let first = text.trim_start_matches('\n');
-    printable && text.contains('\n') && !first.is_empty() && !first.starts_with([' ', '\t']) && !text.starts_with('\n')
+    let odd =
+        |c: char| c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    // An indentation indicator would be needed when the first line begins with blanks, and a block that keeps the blank
+    // lines at its end would take those that follow in the file: quotes are simpler.
+    text.contains('\n') && !text.chars().any(odd) && !text.starts_with([' ', '\t', '\n']) && !text.ends_with("\n\n")
 }

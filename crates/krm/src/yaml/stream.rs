@@ -60,6 +60,12 @@ impl Stream {
         }
         Ok(Self { documents, refused_by_kpt: directive.or(parser.refused_by_kpt) })
     }
+
+    /// The text of a value that stands in no text yet.
+    #[must_use]
+    pub fn print(value: &Value) -> String {
+        Document::new(value).to_text()
+    }
 }
 
 impl Document {
@@ -83,6 +89,12 @@ impl Document {
     #[must_use]
     pub fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// The plain value of the document, with aliases replaced by what they stand for.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        expand(&self.root, &self.anchors)
     }
 
     /// The value of the document, to be edited.

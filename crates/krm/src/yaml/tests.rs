@@ -1,5 +1,8 @@
 //! Reading, editing and writing YAML, each through one door.
 
+mod generate;
+mod lossless;
+
 use super::{Node, Stream, Value};
 
 fn check_read(text: &str, expected: Value) {

@@ -161,7 +161,7 @@ fn duration(time: Duration) -> String {
 /// All results as kpt writes them: a FunctionResultList.
 pub(crate) fn result_list(functions: &[FunctionReport], exit: i64) -> String {
     let items = functions.iter().map(|report| {
-        let stderr = Some(&report.stderr).filter(|stderr| !stderr.is_empty() && report.exit != 0);
+        let stderr = Some(&report.stderr).filter(|stderr| !stderr.is_empty());
         let results = Some(report.results.clone()).filter(|results| !results.is_empty());
         Value::object()
             .with(report.named_by, &report.name)
@@ -174,6 +174,6 @@ pub(crate) fn result_list(functions: &[FunctionReport], exit: i64) -> String {
         .with("kind", "FunctionResultList")
         .with("metadata", Value::map([("name", "fnresults")]))
         .with("exitCode", exit)
-        .with("items", Value::List(items.collect()));
+        .with_some("items", Some(items.collect::<Vec<_>>()).filter(|items| !items.is_empty()));
     Item::new(&list).to_text()
 }
