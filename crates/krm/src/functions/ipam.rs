@@ -194,7 +194,7 @@ impl Allocation {
     fn named(&mut self, claim: &Claim, wanted: Cidr) -> Result<Granted, Problem> {
         let exact = exact(claim, wanted);
         let table = self.tables.entry(claim.instance.clone()).or_default();
-        if claim.kind == PrefixKind::Aggregate {
+        if claim.kind == PrefixKind::Aggregate && table.holder(exact).is_none() {
             return Ok(Granted { cidr: wanted, place: None });
         }
         let candidates = table.candidates(claim);
