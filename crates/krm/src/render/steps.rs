@@ -68,7 +68,6 @@ fn read_step(entry: &Node, field: &str, allow_exec: bool) -> Result<Step, Refusa
             Config::Map(map.entries().map(|(key, value)| (key.to_owned(), schema::text_of(value))).collect())
         }
         (None, Some(path)) => Config::Path(checked_path(path, field)?),
-        (None, None) if entry.get("configMap").is_some_and(Node::is_map) => Config::None,
         (None, None) => Config::None,
     };
     let selectors = |key: &str| entry.get(key).into_iter().flat_map(Node::elements).map(Selector::read).collect();

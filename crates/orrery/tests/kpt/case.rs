@@ -10,7 +10,7 @@ const CASES: &[u8] = include_bytes!("../../testdata/kpt/cases.jsonl.gz");
 /// Files by path.
 pub(crate) type Tree = BTreeMap<String, File>;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Case {
     pub(crate) name: String,

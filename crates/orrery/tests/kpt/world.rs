@@ -43,6 +43,11 @@ const FUNCTIONS: &[&str] = &[
     "swap-text",
 ];
 
+/// The program under test.
+pub(crate) fn orrery() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_orrery"))
+}
+
 pub(crate) struct World {
     folder: TempDir,
     /// Without links, as functions see it.
@@ -80,11 +85,29 @@ impl World {
         world
     }
 
-    pub(crate) fn render(&self, case: &Case) -> Outcome {
+    /// Renders with a program that takes kpt's words, and looks at what is there then.
+    pub(crate) fn render(&self, case: &Case, program: &Path) -> Outcome {
         for step in &case.first {
-            self.start(case, &step.dir, &step.args);
+            self.start(program, "render", case, &step.dir, &step.args);
         }
-        let output = self.start(case, &case.dir, &case.args);
+        let mut outcome = self.run(program, "render", case, &case.args);
+        if outcome.exit == 0 && case.again.is_some() {
+            let output = self.start(program, "render", case, &case.dir, &case.args);
+            let code = output.status.code().unwrap_or(-1);
+            let same = if self.tree("pkg") == outcome.package { "same" } else { "differs" };
+            outcome.again = Some(if code == 0 { same.to_owned() } else { format!("exit {code}") });
+        }
+        outcome
+    }
+
+    /// Runs one function on the package with kpt.
+    pub(crate) fn eval(&self, case: &Case, kpt: &Path, exec: &str) -> Outcome {
+        let outcome = self.run(kpt, "eval", case, &["--exec".to_owned(), exec.to_owned()]);
+        Outcome { again: case.again.clone(), ..outcome }
+    }
+
+    fn run(&self, program: &Path, verb: &str, case: &Case, args: &[String]) -> Outcome {
+        let output = self.start(program, verb, case, &case.dir, args);
         let seen = self.tree("seen");
         let exit = output.status.code().unwrap_or(-1);
         let mut outcome = Outcome {
@@ -100,21 +123,15 @@ impl World {
             again: None,
         };
         self.folders(Path::new("pkg"), &mut outcome);
-        if exit == 0 && case.again.is_some() {
-            let output = self.start(case, &case.dir, &case.args);
-            let code = output.status.code().unwrap_or(-1);
-            let same = if self.tree("pkg") == outcome.package { "same" } else { "differs" };
-            outcome.again = Some(if code == 0 { same.to_owned() } else { format!("exit {code}") });
-        }
         outcome
     }
 
-    fn start(&self, case: &Case, dir: &str, args: &[String]) -> Output {
+    fn start(&self, program: &Path, verb: &str, case: &Case, dir: &str, args: &[String]) -> Output {
         let fill = |text: &str| text.replace("{W}", &self.root.to_string_lossy());
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths([self.root.join("fns")].into_iter().chain(env::split_paths(&path)));
-        Command::new(env!("CARGO_BIN_EXE_orrery"))
-            .args(["fn", "render"])
+        Command::new(program)
+            .args(["fn", verb])
             .args(Some(fill(dir)).filter(|dir| !dir.is_empty()))
             .args(args.iter().map(|argument| fill(argument)))
             .current_dir(self.root.join(&case.cwd))

@@ -2,18 +2,16 @@
 //! here they must come out the same. Where we differ on purpose is listed in `testdata/kpt/differences.txt`; a case that is
 //! listed there and does not differ fails too.
 
-mod kpt {
-    pub(crate) mod case;
-    pub(crate) mod compare;
-    pub(crate) mod world;
-}
-
 use std::{collections::BTreeMap, fs, path::Path};
 
-use kpt::{case, compare, world::World};
 use orrery_krm::ResourceList;
 
-const DIFFERENCES: &str = include_str!("../testdata/kpt/differences.txt");
+use super::{
+    case, compare,
+    world::{World, orrery},
+};
+
+const DIFFERENCES: &str = include_str!("../../testdata/kpt/differences.txt");
 
 /// The name of a case and why it differs, a line each.
 fn listed() -> BTreeMap<&'static str, &'static str> {
@@ -29,7 +27,7 @@ fn packages_come_out_as_from_kpt() {
     for case in case::read_all().iter().filter(|case| case.verb == "render") {
         count += 1;
         let world = World::new(case);
-        let outcome = world.render(case);
+        let outcome = world.render(case, orrery());
         let differences = compare::differences(case, &outcome);
         match (listed.remove(case.name.as_str()), differences.is_empty()) {
             (Some(_), true) => wrong.push(format!("{} is listed as different and is not", case.name)),
