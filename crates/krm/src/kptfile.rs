@@ -109,6 +109,8 @@ pub struct Conditions {
     read: usize,
     changed: Vec<bool>,
     by_kind: HashMap<String, usize>,
+    /// Slots of conditions whose type another one had before: by hand or by a merge, and rare.
+    repeated: Vec<usize>,
 }
 
 impl Conditions {
@@ -134,8 +136,9 @@ impl Conditions {
         self.get(kind).is_some_and(|condition| condition.status == Status::True)
     }
 
-    /// Puts a condition in the place of the one of its type, or at the end.
+    /// Puts a condition in the place of the one of its type, or at the end. There is only one of a type then.
     pub fn set(&mut self, condition: Condition) {
+        self.drop_repeated(&condition.kind);
         match self.by_kind.get(&condition.kind) {
             Some(&slot) => {
                 let old = &mut self.slots[slot];
@@ -148,6 +151,7 @@ impl Conditions {
 
     /// Removes the condition of a type; says whether there was one.
     pub fn remove(&mut self, kind: &str) -> bool {
+        self.drop_repeated(kind);
         let Some(slot) = self.by_kind.remove(kind) else { return false };
         self.slots[slot] = None;
         true
@@ -158,8 +162,16 @@ impl Conditions {
         self.slots.iter().flatten()
     }
 
+    fn drop_repeated(&mut self, kind: &str) {
+        for &slot in &self.repeated {
+            self.slots[slot].take_if(|condition| condition.kind == kind);
+        }
+    }
+
     fn append(&mut self, condition: Condition) {
-        self.by_kind.entry(condition.kind.clone()).or_insert(self.slots.len());
+        if *self.by_kind.entry(condition.kind.clone()).or_insert(self.slots.len()) < self.slots.len() {
+            self.repeated.push(self.slots.len());
+        }
         self.slots.push(Some(condition));
         self.changed.push(false);
     }

@@ -3,6 +3,8 @@
 //! `in.yaml` is the ResourceList, `out.yaml` what comes out, `pools.yaml` what `--pools` would name. The function is that of
 //! the folder, unless the file `steps` names others. With `UPDATE_GOLDEN=1` the results are written instead of compared.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     env, fs,
     path::{Path, PathBuf},

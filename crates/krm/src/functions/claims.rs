@@ -21,9 +21,31 @@ pub(crate) trait Allocator {
     /// All fields of the status that a grant may have; those that it does not have are removed.
     const FIELDS: &'static [&'static str];
 
-    /// Decides about all claims at once, in their order. `pools` are those that several packages share.
-    fn allocate(items: &[Item], claims: &[usize], pools: &[Item], results: &mut Results)
-    -> Vec<Result<Grant, Problem>>;
+    /// Decides about all claims at once, in their order.
+    fn allocate(demand: &Demand<'_>, results: &mut Results) -> Vec<Result<Grant, Problem>>;
+}
+
+/// What there is to decide about.
+pub(crate) struct Demand<'a> {
+    /// The package.
+    pub(crate) items: &'a [Item],
+    /// Where the claims stand that are to be served.
+    pub(crate) claims: &'a [usize],
+    /// What several packages share.
+    pub(crate) pools: &'a [Item],
+}
+
+/// Who is served when: what somebody has is not given to another, and what somebody needs is not given to one who can take
+/// any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Keep,
+    Named,
+    Any,
+}
+
+impl Turn {
+    pub(crate) const ORDER: [Self; 3] = [Self::Keep, Self::Named, Self::Any];
 }
 
 /// Serves the claims of a package.
@@ -39,7 +61,7 @@ pub(crate) fn serve<A: Allocator>(list: &mut ResourceList, context: &Context) ->
         let (released, claims) = claims.partition::<Vec<usize>, _>(|&claim| dialect::is_marked(&list.items[claim]));
         (released.into_iter().collect(), claims)
     };
-    let grants = A::allocate(&list.items, &claims, &context.pools, &mut list.results);
+    let grants = A::allocate(&Demand { items: &list.items, claims: &claims, pools: &context.pools }, &mut list.results);
     for (&position, grant) in claims.iter().zip(grants) {
         let claim = &mut list.items[position];
         let kind = package.claim_condition(claim);

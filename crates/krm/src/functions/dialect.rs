@@ -166,7 +166,7 @@ pub(crate) fn referenced_name(reference: &str) -> Option<&str> {
 /// Whether a reference is to an Interface.
 pub(crate) fn is_interface_reference(reference: &str) -> bool {
     let Some((group, rest)) = reference.split_once('/') else { return false };
-    group == INTERFACE_GROUP && rest.splitn(3, '.').nth(1) == Some("Interface")
+    group == INTERFACE_GROUP && rest.split('.').nth(1) == Some("Interface")
 }
 
 /// The name of the Interface that owns an object, by any of the ways in which that is said.

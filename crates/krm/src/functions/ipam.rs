@@ -12,7 +12,7 @@ use crate::{
     Context, Function, FunctionError, Item, ResourceList, Results, Value,
     functions::{
         cidr::Cidr,
-        claims::{self, Allocator, Grant, Identity},
+        claims::{self, Allocator, Demand, Grant, Identity, Turn},
         ipam::{
             claim::{Claim, PrefixKind, Want},
             table::{Prefix, Table},
@@ -47,17 +47,13 @@ impl Allocator for Ipam {
     const RESOURCE: Resource = Resource::Address;
     const FIELDS: &'static [&'static str] = &["prefix", "gateway"];
 
-    fn allocate(
-        items: &[Item],
-        claims: &[usize],
-        pools: &[Item],
-        results: &mut Results,
-    ) -> Vec<Result<Grant, Problem>> {
+    fn allocate(demand: &Demand<'_>, results: &mut Results) -> Vec<Result<Grant, Problem>> {
+        let Demand { items, claims, pools } = *demand;
         let mut allocation = Allocation::new(items, pools, results);
         allocation.hold_shared(items, pools);
         let mut requests: Vec<Request> = claims.iter().map(|&position| allocation.request(&items[position])).collect();
         for blocks in [true, false] {
-            for turn in [Turn::Keep, Turn::Named, Turn::Any] {
+            for turn in Turn::ORDER {
                 let due = |request: &&mut Request| {
                     request.outcome.is_none() && request.claim.as_ref().is_ok_and(|claim| claim.is_block() == blocks)
                 };
@@ -68,14 +64,6 @@ impl Allocator for Ipam {
         }
         requests.into_iter().map(|request| allocation.grant(request)).collect()
     }
-}
-
-/// In which order claims are served.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Keep,
-    Named,
-    Any,
 }
 
 /// A claim of the package on its way.
@@ -194,10 +182,7 @@ impl Allocation {
     fn named(&mut self, claim: &Claim, wanted: Cidr) -> Result<Granted, Problem> {
         let exact = exact(claim, wanted);
         let table = self.tables.entry(claim.instance.clone()).or_default();
-        if let Some(holder) = table.holder(exact) {
-            return Err(Problem::at("spec.prefix", format!("{wanted} is held by {holder}")));
-        }
-        if claim.kind == PrefixKind::Aggregate {
+        if claim.kind == PrefixKind::Aggregate && table.holder(exact).is_none() {
             return Ok(Granted { cidr: wanted, place: None });
         }
         let candidates = table.candidates(claim);
@@ -207,7 +192,11 @@ impl Allocation {
             return Err(no_prefix(claim, Some(wanted)));
         }
         let place = around.into_iter().find(|&place| table.is_free(place, exact));
-        let place = place.ok_or_else(|| Problem::at("spec.prefix", format!("{wanted} is reserved or in use")))?;
+        let in_use = || match table.holder(exact) {
+            Some(holder) => format!("{wanted} is held by {holder}"),
+            None => format!("{wanted} is reserved or in use"),
+        };
+        let place = place.ok_or_else(|| Problem::at("spec.prefix", in_use()))?;
         Ok(Granted { cidr: shown(claim, wanted, table.prefix(place)), place: Some(place) })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     Context, Function, FunctionError, Item, ResourceList, Results, Value,
     functions::{
-        claims::{self, Allocator, DEFAULT_NAMESPACE, Grant, Identity},
+        claims::{self, Allocator, DEFAULT_NAMESPACE, Demand, Grant, Identity, Turn},
         interface::wanted::VLAN_CLAIM_NAME,
         package::Resource,
         problem::Problem,
@@ -39,16 +39,12 @@ impl Allocator for Vlan {
     const RESOURCE: Resource = Resource::Vlan;
     const FIELDS: &'static [&'static str] = &["vlanID", "vlanRange"];
 
-    fn allocate(
-        items: &[Item],
-        claims: &[usize],
-        pools: &[Item],
-        results: &mut Results,
-    ) -> Vec<Result<Grant, Problem>> {
+    fn allocate(demand: &Demand<'_>, results: &mut Results) -> Vec<Result<Grant, Problem>> {
+        let Demand { items, claims, pools } = *demand;
         let mut indexes = Indexes::read(items, pools, results);
         let remembered = indexes.hold_shared(items, pools);
         let mut outcomes: Vec<Option<Result<Span, Problem>>> = vec![None; claims.len()];
-        for turn in [Turn::Keep, Turn::Named, Turn::Any] {
+        for turn in Turn::ORDER {
             for (&position, outcome) in claims.iter().zip(&mut outcomes).filter(|(_, outcome)| outcome.is_none()) {
                 let item = &items[position];
                 let has = held(item).or_else(|| remembered.get(&Identity::of(item)).copied());
@@ -58,14 +54,6 @@ impl Allocator for Vlan {
         let unserved = || Err(Problem::new("nothing was allocated"));
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unserved).map(Span::grant)).collect()
     }
-}
-
-/// In which order claims are served.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Keep,
-    Named,
-    Any,
 }
 
 /// One VLAN or several in a row.
