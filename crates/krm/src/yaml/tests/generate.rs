@@ -219,7 +219,7 @@ impl Writer {
                 self.indent(column + 1 + random.below(3));
                 self.text.push_str("that runs on\n");
             }
-            0..6 => {
+            3..6 => {
                 self.text.push(' ');
                 self.text.push_str(random.pick(SCALARS));
                 self.line_end(random);
