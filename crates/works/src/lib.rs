@@ -1,1 +1,20 @@
 //! The ManifestWork conversation: CloudEvents codec, resync, MQTT and loopback transports.
+
+mod bundle;
+pub mod codec;
+pub mod event;
+mod hash;
+mod names;
+mod packet;
+mod sequence;
+pub mod topic;
+
+pub use bundle::{Bundle, BundleError, ContentHash};
+pub use codec::{Codec, Dialect};
+pub use event::{
+    Cause, HeldVersion, KnownStatus, Message, Order, ResyncCompleted, Spec, SpecResync, Status, StatusResync, Wish,
+};
+pub use hash::StatusHash;
+pub use names::{ClusterName, Epoch, NameError, ResourceId, SourceId, Version};
+pub use packet::Packet;
+pub use sequence::Sequence;
