@@ -1,16 +1,22 @@
 //! The ManifestWork conversation: CloudEvents codec, resync, MQTT and loopback transports.
 
+pub mod agent;
 mod bundle;
+mod clock;
 pub mod codec;
+mod entropy;
 pub mod event;
 mod hash;
 mod names;
 mod packet;
+mod page;
 mod sequence;
+pub mod source;
 pub mod topic;
 
 pub use bundle::{Bundle, BundleError, ContentHash};
 pub use codec::{Codec, Dialect};
+pub use entropy::Entropy;
 pub use event::{
     Cause, HeldVersion, KnownStatus, Message, Order, ResyncCompleted, Spec, SpecResync, Status, StatusResync, Wish,
 };

@@ -112,6 +112,13 @@ name!(
     in_topic
 );
 
+impl Epoch {
+    /// What a work has that came from no epoch, in a list that has one. No source makes such an epoch.
+    pub(crate) fn none() -> Self {
+        Self(Arc::from("none"))
+    }
+}
+
 /// Letters that can stand in one level of a topic without meaning anything to a broker.
 fn in_topic(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')

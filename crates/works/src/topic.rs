@@ -131,11 +131,7 @@ impl Topics {
     }
 
     /// Where a cluster asks every source; without a broadcast topic it can only ask the one it has a topic for.
-    pub fn agent_broadcast(
-        &self,
-        cluster: &ClusterName,
-        addressee: Option<&SourceId>,
-    ) -> Result<String, TopicError> {
+    pub fn agent_broadcast(&self, cluster: &ClusterName, addressee: Option<&SourceId>) -> Result<String, TopicError> {
         match (self, addressee) {
             (Self::Seed, _) => Ok(format!("/sources/resync/{cluster}/manifests")),
             (Self::Ocm(topics), Some(source)) if topics.agent_broadcast.is_none() => {
@@ -148,6 +144,24 @@ impl Topics {
             },
         }
     }
+}
+
+/// Whether a topic matches a filter, as a broker decides it. The group of a shared subscription is not part of the filter.
+pub fn matches(filter: &str, topic: &str) -> bool {
+    let filter = match filter.strip_prefix("$share/") {
+        Some(rest) => rest.split_once('/').map_or(rest, |(_, filter)| filter),
+        None => filter,
+    };
+    let mut topic = topic.split('/');
+    for level in filter.split('/') {
+        match (level, topic.next()) {
+            ("#", _) => return true,
+            ("+", Some(_)) => {}
+            (level, Some(word)) if level == word => {}
+            _ => return false,
+        }
+    }
+    topic.next().is_none()
 }
 
 /// `$share/<group>/<filter>`: the broker gives each message to one member of the group.
@@ -295,11 +309,7 @@ impl Pattern {
         Ok(Self { group, source: None, cluster: Some(level), last })
     }
 
-    fn single(
-        text: &str,
-        last: &'static str,
-        example: &'static str,
-    ) -> Result<(Option<String>, Level), TopicError> {
+    fn single(text: &str, last: &'static str, example: &'static str) -> Result<(Option<String>, Level), TopicError> {
         let parse = || {
             let (group, rest) = split_group(text)?;
             let [word, name, end] = levels(rest)?;
@@ -388,10 +398,7 @@ mod tests {
             "/sources/hub1/clusters/cluster1/manifestsstatus"
         );
         assert_eq!(Topics::Seed.agent_broadcast(&cluster, None).unwrap(), "/sources/resync/cluster1/manifests");
-        assert_eq!(
-            Topics::Seed.source_broadcast(&source).unwrap(),
-            "/sources/hub1/resync/clusters/manifestsstatus"
-        );
+        assert_eq!(Topics::Seed.source_broadcast(&source).unwrap(), "/sources/hub1/resync/clusters/manifestsstatus");
         assert_eq!(
             Topics::Seed.agent_filters(&cluster),
             ["/sources/+/clusters/cluster1/manifests", "/sources/+/resync/clusters/manifestsstatus"]
@@ -420,6 +427,15 @@ mod tests {
                 assert_eq!(topics.place(other), None, "{other}");
             }
         }
+    }
+
+    #[test]
+    fn filters_match_as_a_broker_does() {
+        assert!(matches("/sources/+/clusters/c/manifests", "/sources/hub1/clusters/c/manifests"));
+        assert!(matches("$share/g//sources/+", "/sources/x"));
+        assert!(matches("#", "a/b"));
+        assert!(!matches("/sources/+", "/sources/a/b"));
+        assert!(!matches("/sources/+/b", "/sources/a"));
     }
 
     #[test]

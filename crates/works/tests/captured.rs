@@ -25,11 +25,8 @@ fn publishes() -> Vec<Packet> {
 
 fn to_packet(captured: &Value) -> Packet {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let mut packet = Packet {
-        topic: text(&captured["topic"]),
-        payload: text(&captured["payload"]).into(),
-        ..Packet::default()
-    };
+    let mut packet =
+        Packet { topic: text(&captured["topic"]), payload: text(&captured["payload"]).into(), ..Packet::default() };
     for property in captured["props"].as_array().unwrap() {
         match property[0].as_str().unwrap() {
             "0x3" => packet.content_type = Some(text(&property[1])),

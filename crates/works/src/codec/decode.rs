@@ -112,7 +112,11 @@ impl Event<'_> {
         let cluster = self.place.cluster.clone().ok_or(DecodeError::Missing("clustername"))?;
         let listed = non_empty(&self.attributes.original_source).map(SourceId::new).transpose()?;
         if self.place.source.is_some() {
-            agrees("originalsource", self.attributes.original_source.as_deref(), self.place.source.as_ref().map(SourceId::as_str))?;
+            agrees(
+                "originalsource",
+                self.attributes.original_source.as_deref(),
+                self.place.source.as_ref().map(SourceId::as_str),
+            )?;
         }
         let scope = match &self.attributes.epoch {
             None => None,

@@ -1,0 +1,1 @@
+//! Named reports from users of the OCM implementation, played against both ends.

@@ -1,0 +1,765 @@
+//! A run: the nodes, the network between them and the faults, all decided by one seed.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use orrery_api::work::{Condition, ManifestWorkStatus};
+use orrery_works::{
+    Bundle, ClusterName, Codec, Dialect, Entropy, Message, Packet, ResourceId, SourceId, Version, Wish,
+    agent::{self, Agent, Key, Memory},
+    codec::Stamp,
+    source::{self, Desired, Ledger, Source},
+    topic,
+};
+
+use crate::script::{DEEDS_END, Deed, Outcome, Script, WorkName};
+
+/// Faults stop here; everything must settle afterwards.
+const FAULTS_END: u64 = 110_000;
+/// No message is on its way for longer.
+const LONGEST_DELAY: u64 = 20_000;
+/// After the faults, both ends have this long to agree.
+const DEADLINE: u64 = FAULTS_END + 600_000;
+/// Agreement must last this long, so that nothing late undoes it.
+const STABLE: u64 = 100_000;
+const RESYNC_EVERY: Duration = Duration::from_secs(40);
+
+/// How bad a run is. Chances are per thousand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    lose: u64,
+    repeat: u64,
+    delay: u64,
+    /// Before any single effect.
+    crash: u64,
+    /// Per node and second.
+    disconnect: u64,
+    /// Per second.
+    broker_restart: u64,
+    /// Clocks are wrong by up to this many milliseconds, and differently after each restart.
+    skew: u64,
+    /// How the stores of sources fare.
+    pub(crate) store: StoreFault,
+}
+
+/// What happens to a source's store once in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreFault {
+    None,
+    /// It is made anew, empty.
+    Recreated,
+    /// It is restored from a copy that is a while old.
+    Restored,
+}
+
+impl Faults {
+    pub(crate) fn none() -> Self {
+        Self {
+            lose: 0,
+            repeat: 0,
+            delay: 0,
+            crash: 0,
+            disconnect: 0,
+            broker_restart: 0,
+            skew: 0,
+            store: StoreFault::None,
+        }
+    }
+
+    /// Each seed has its own weather: some faults are absent, some are heavy.
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut random = Entropy::seeded(seed ^ 0x0fa0_1700);
+        let mut upto = |most| if random.below(4) == 0 { 0 } else { random.below(most) };
+        Self {
+            lose: upto(400),
+            repeat: upto(300),
+            delay: upto(300),
+            crash: upto(30),
+            disconnect: upto(40),
+            broker_restart: upto(30),
+            skew: upto(60_000),
+            store: match seed % 10 {
+                8 => StoreFault::Recreated,
+                9 => StoreFault::Restored,
+                _ => StoreFault::None,
+            },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Source(usize),
+    Agent(usize),
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Deed(usize),
+    Deliver(Node, usize),
+    Tick,
+    Start(Node),
+    Connect(Node),
+    Applied { agent: usize, life: u64, work: WorkName, version: i64, content: u64 },
+    Removed { agent: usize, life: u64, work: WorkName },
+    StoreFault(usize),
+}
+
+#[derive(Debug, Default)]
+struct SourceDisk {
+    ledger: Ledger,
+    statuses: BTreeMap<WorkName, String>,
+}
+
+impl SourceDisk {
+    fn copy(&self) -> Self {
+        Self { ledger: self.ledger.clone(), statuses: self.statuses.clone() }
+    }
+
+    fn write(&mut self, record: source::Record) {
+        use source::Record::*;
+        match record {
+            Epoch(epoch) => self.ledger.epoch = Some(epoch),
+            Cluster(record) => {
+                self.ledger.clusters.retain(|known| known.cluster != record.cluster);
+                self.ledger.clusters.push(record);
+            }
+            Work(record) => {
+                self.ledger.works.retain(|known| known.id != record.id);
+                self.ledger.works.push(record);
+            }
+            Forgotten(id) => self.ledger.works.retain(|known| known.id != id),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SourceNode {
+    id: SourceId,
+    machine: Option<Source>,
+    connected: bool,
+    disk: SourceDisk,
+    backup: SourceDisk,
+    skew: i64,
+    sent: HashMap<ResourceId, Version>,
+}
+
+#[derive(Debug)]
+struct AgentNode {
+    cluster: ClusterName,
+    codec: Codec,
+    machine: Option<Agent>,
+    connected: bool,
+    disk: Memory,
+    skew: i64,
+    life: u64,
+    /// What the cluster really has: version and content.
+    truth: BTreeMap<WorkName, (i64, u64)>,
+    changes: u64,
+    /// The highest version ever applied.
+    highest: HashMap<WorkName, i64>,
+}
+
+pub(crate) struct World<'s> {
+    script: &'s Script,
+    faults: Faults,
+    random: Entropy,
+    trace: bool,
+    now: u64,
+    order: u64,
+    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    packets: Vec<Packet>,
+    codecs: [Codec; 2],
+    sources: Vec<SourceNode>,
+    agents: Vec<AgentNode>,
+    wanted: BTreeMap<WorkName, u64>,
+    ever_deleted: HashSet<WorkName>,
+    delivered: u64,
+}
+
+impl<'s> World<'s> {
+    pub(crate) fn new(seed: u64, script: &'s Script, faults: Faults, trace: bool) -> Self {
+        let source = |index| SourceNode {
+            id: SourceId::new(format!("hub{index}")).unwrap(),
+            machine: None,
+            connected: false,
+            disk: SourceDisk::default(),
+            backup: SourceDisk::default(),
+            skew: 0,
+            sent: HashMap::new(),
+        };
+        let agent = |(index, dialect): (usize, &Dialect)| AgentNode {
+            cluster: ClusterName::new(format!("cluster{index}")).unwrap(),
+            codec: Codec::of(*dialect),
+            machine: None,
+            connected: false,
+            disk: Memory::default(),
+            skew: 0,
+            life: 0,
+            truth: BTreeMap::new(),
+            changes: 0,
+            highest: HashMap::new(),
+        };
+        let mut world = Self {
+            script,
+            faults,
+            random: Entropy::seeded(seed),
+            trace,
+            now: 0,
+            order: 0,
+            queue: BinaryHeap::new(),
+            packets: Vec::new(),
+            codecs: [Codec::of(Dialect::Seed), Codec::of(Dialect::Ocm)],
+            sources: (0..script.sources).map(source).collect(),
+            agents: script.agents.iter().enumerate().map(agent).collect(),
+            wanted: BTreeMap::new(),
+            ever_deleted: HashSet::new(),
+            delivered: 0,
+        };
+        world.schedule_start();
+        world
+    }
+
+    fn schedule_start(&mut self) {
+        for (index, (time, _)) in self.script.deeds.iter().enumerate() {
+            self.at(*time, Event::Deed(index));
+        }
+        for node in self.nodes() {
+            let delay = self.random.below(5_000);
+            self.at(delay, Event::Start(node));
+        }
+        if self.faults.store != StoreFault::None {
+            let source = self.random.below(self.sources.len() as u64) as usize;
+            let time = DEEDS_END / 3 + self.random.below(DEEDS_END / 2);
+            self.at(time, Event::StoreFault(source));
+        }
+        self.at(1_000, Event::Tick);
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        (0..self.sources.len()).map(Node::Source).chain((0..self.agents.len()).map(Node::Agent)).collect()
+    }
+
+    fn at(&mut self, time: u64, event: Event) {
+        self.order += 1;
+        self.queue.push(Reverse((time, self.order, event)));
+    }
+
+    fn after(&mut self, delay: u64, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    fn stormy(&self) -> bool {
+        self.now < FAULTS_END
+    }
+
+    fn chance(&mut self, per_thousand: u64) -> bool {
+        self.stormy() && self.random.below(1_000) < per_thousand
+    }
+
+    pub(crate) fn run_counting(mut self) -> (Outcome, u64) {
+        let outcome = self.play();
+        (outcome, self.delivered)
+    }
+
+    pub(crate) fn run(mut self) -> Outcome {
+        self.play()
+    }
+
+    /// Runs until both ends have agreed for a while, or until it is too late.
+    fn play(&mut self) -> Outcome {
+        let want = self.script.outcome();
+        let mut agreed_since = None;
+        while let Some(Reverse((time, _, event))) = self.queue.pop() {
+            self.now = time;
+            let ticked = event == Event::Tick;
+            self.happen(event);
+            if ticked && self.now > FAULTS_END + LONGEST_DELAY {
+                self.agree_to_deletions();
+                let outcome = self.outcome();
+                if outcome != want {
+                    agreed_since = None;
+                } else if self.now > *agreed_since.get_or_insert(self.now) + STABLE {
+                    return outcome;
+                }
+            }
+            if self.now > DEADLINE {
+                break;
+            }
+        }
+        self.outcome()
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Deed(index) => self.deed(self.script.deeds[index].1),
+            Event::Deliver(node, packet) => self.deliver(node, packet),
+            Event::Tick => self.tick(),
+            Event::Start(node) => self.start(node),
+            Event::Connect(node) => self.connect(node),
+            Event::Applied { agent, life, work, version, content } => self.applied(agent, life, work, version, content),
+            Event::Removed { agent, life, work } => self.removed(agent, life, work),
+            Event::StoreFault(source) => self.store_fault(source),
+        }
+    }
+
+    // Time.
+
+    fn clock(&self, node: Node) -> Timestamp {
+        let skew = match node {
+            Node::Source(index) => self.sources[index].skew,
+            Node::Agent(index) => self.agents[index].skew,
+        };
+        let start: Timestamp = "2026-11-16T00:00:00Z".parse().unwrap();
+        start + SignedDuration::from_millis(self.now as i64 + skew)
+    }
+
+    fn tick(&mut self) {
+        self.after(1_000, Event::Tick);
+        if self.chance(self.faults.broker_restart) {
+            self.say(|| "broker restarts".to_owned());
+            self.queue.retain(|Reverse((_, _, event))| !matches!(event, Event::Deliver(..)));
+            for node in self.nodes() {
+                self.disconnect(node);
+            }
+        }
+        for node in self.nodes() {
+            if self.chance(self.faults.disconnect) {
+                self.disconnect(node);
+            }
+            let now = self.clock(node);
+            match node {
+                Node::Source(index) => {
+                    let effects = self.sources[index].machine.as_mut().map(|machine| machine.tick(now));
+                    self.enact_source(index, effects.unwrap_or_default());
+                }
+                Node::Agent(index) => {
+                    let effects = self.agents[index].machine.as_mut().map(|machine| machine.tick(now));
+                    self.enact_agent(index, effects.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    // Lives of nodes.
+
+    fn start(&mut self, node: Node) {
+        let skew = match self.faults.skew {
+            0 => 0,
+            most => self.random.below(2 * most) as i64 - most as i64,
+        };
+        let entropy = Entropy::seeded(self.random.next_u64());
+        self.say(|| format!("{node:?} starts, skew {skew}"));
+        match node {
+            Node::Source(index) => {
+                self.sources[index].skew = skew;
+                let now = self.clock(node);
+                let source = &mut self.sources[index];
+                let config = source::Config {
+                    resync_every: RESYNC_EVERY,
+                    republish_after: Duration::from_secs(5),
+                    republish_at_most: Duration::from_secs(60),
+                    page_bytes: 400,
+                    ..source::Config::new(source.id.clone())
+                };
+                let (machine, effects) = Source::new(config, source.disk.ledger.clone(), now, entropy);
+                source.machine = Some(machine);
+                self.enact_source(index, effects);
+                self.load(index);
+            }
+            Node::Agent(index) => {
+                self.agents[index].skew = skew;
+                let now = self.clock(node);
+                let agent = &mut self.agents[index];
+                agent.life += 1;
+                let config = agent::Config {
+                    resync_every: RESYNC_EVERY,
+                    answer_within: Duration::from_secs(5),
+                    page_bytes: 400,
+                    ..agent::Config::new(agent.cluster.clone())
+                };
+                let (machine, effects) = Agent::new(config, agent.disk.clone(), now, entropy);
+                agent.machine = Some(machine);
+                self.enact_agent(index, effects);
+            }
+        }
+        let delay = self.random.below(3_000);
+        self.after(delay, Event::Connect(node));
+    }
+
+    /// After a start, everything wanted is put again.
+    fn load(&mut self, index: usize) {
+        let wanted: Vec<_> = self
+            .wanted
+            .iter()
+            .filter(|((source, _), _)| *source == index)
+            .map(|(work, content)| (*work, *content))
+            .collect();
+        for (work, content) in wanted {
+            self.put(work, content);
+        }
+        let now = self.clock(Node::Source(index));
+        let effects = self.sources[index].machine.as_mut().map(|machine| machine.ready(now));
+        self.enact_source(index, effects.unwrap_or_default());
+    }
+
+    fn crash(&mut self, node: Node) {
+        self.say(|| format!("{node:?} crashes"));
+        match node {
+            Node::Source(index) => {
+                self.sources[index].machine = None;
+                self.sources[index].connected = false;
+            }
+            Node::Agent(index) => {
+                self.agents[index].machine = None;
+                self.agents[index].connected = false;
+            }
+        }
+        let delay = 100 + self.random.below(15_000);
+        self.after(delay, Event::Start(node));
+    }
+
+    fn disconnect(&mut self, node: Node) {
+        match node {
+            Node::Source(index) => self.sources[index].connected = false,
+            Node::Agent(index) => {
+                self.agents[index].connected = false;
+                if let Some(machine) = &mut self.agents[index].machine {
+                    machine.disconnected();
+                }
+            }
+        }
+        let delay = 100 + self.random.below(15_000);
+        self.after(delay, Event::Connect(node));
+    }
+
+    fn connect(&mut self, node: Node) {
+        let now = self.clock(node);
+        match node {
+            Node::Source(index) => {
+                let source = &mut self.sources[index];
+                let Some(machine) = &mut source.machine else { return };
+                source.connected = true;
+                let effects = machine.connected(now);
+                self.enact_source(index, effects);
+            }
+            Node::Agent(index) => {
+                let agent = &mut self.agents[index];
+                let Some(machine) = &mut agent.machine else { return };
+                agent.connected = true;
+                let effects = machine.connected(now);
+                self.enact_agent(index, effects);
+            }
+        }
+    }
+
+    /// The store of a source is lost or set back while the source is down.
+    fn store_fault(&mut self, index: usize) {
+        self.say(|| format!("store of source {index}: {:?}", self.faults.store));
+        let source = &mut self.sources[index];
+        source.disk = match self.faults.store {
+            StoreFault::Recreated => SourceDisk::default(),
+            _ => source.backup.copy(),
+        };
+        source.disk.ledger.epoch = None;
+        source.sent.clear();
+        if source.machine.is_some() {
+            self.crash(Node::Source(index));
+        }
+    }
+
+    /// A person agrees to every deletion that waits, once the storm is over.
+    fn agree_to_deletions(&mut self) {
+        for index in 0..self.agents.len() {
+            let now = self.clock(Node::Agent(index));
+            for source in 0..self.sources.len() {
+                let id = self.sources[source].id.clone();
+                let effects = self.agents[index].machine.as_mut().map(|machine| machine.agree(&id, now));
+                self.enact_agent(index, effects.unwrap_or_default());
+            }
+        }
+    }
+
+    // Deeds.
+
+    fn deed(&mut self, deed: Deed) {
+        self.say(|| format!("{deed:?}"));
+        if self.random.below(3) == 0 {
+            for source in &mut self.sources {
+                source.backup = source.disk.copy();
+            }
+        }
+        match deed {
+            Deed::Put(work, content) => {
+                self.wanted.insert(work, content);
+                self.put(work, content);
+            }
+            Deed::Delete(work) => {
+                self.wanted.remove(&work);
+                self.ever_deleted.insert(work);
+                let now = self.clock(Node::Source(work.0));
+                let id = resource_id(work);
+                let effects = self.sources[work.0].machine.as_mut().map(|machine| machine.delete(&id, now));
+                self.enact_source(work.0, effects.unwrap_or_default());
+            }
+            Deed::Change(index) => {
+                self.agents[index].changes += 1;
+                self.report_all(index);
+            }
+        }
+    }
+
+    fn put(&mut self, work: WorkName, content: u64) {
+        let now = self.clock(Node::Source(work.0));
+        let cluster = self.agents[self.script.homes[work.0][work.1]].cluster.clone();
+        let desired = Desired { id: resource_id(work), cluster, name: Arc::from("work"), bundle: bundle(content) };
+        let effects = self.sources[work.0].machine.as_mut().map(|machine| machine.put(desired, now).unwrap());
+        self.enact_source(work.0, effects.unwrap_or_default());
+    }
+
+    // Effects, each of which may be the last.
+
+    fn enact_source(&mut self, index: usize, effects: Vec<source::Effect>) {
+        for effect in effects {
+            if self.chance(self.faults.crash) {
+                return self.crash(Node::Source(index));
+            }
+            match effect {
+                source::Effect::Record(record) => self.sources[index].disk.write(record),
+                source::Effect::Send(dialect, message) => {
+                    self.check_sent(index, &message);
+                    let codec = &self.codecs[usize::from(dialect == Dialect::Ocm)];
+                    let stamp = Stamp { id: self.random.next_u128(), time: self.clock(Node::Source(index)), agent: "" };
+                    let packet = codec.encode(&message, stamp).unwrap();
+                    self.publish(Node::Source(index), packet);
+                }
+                source::Effect::Status { id, status, .. } => {
+                    let text = status.conditions[0].message.clone();
+                    self.sources[index].disk.statuses.insert(work_name(&id), text);
+                }
+                source::Effect::Gone { id } => drop(self.sources[index].disk.statuses.remove(&work_name(&id))),
+                other => self.say(|| format!("source {index}: {other:?}")),
+            }
+        }
+    }
+
+    /// Versions of a source never go back, unless its whole store did.
+    fn check_sent(&mut self, index: usize, message: &Message) {
+        let Message::Spec(spec) = message else { return };
+        if matches!(spec.wish, Wish::Unknown(_)) {
+            return;
+        }
+        let highest = self.sources[index].sent.entry(spec.id.clone()).or_default();
+        assert!(spec.version >= *highest, "{} went back from {highest} to {}", spec.id, spec.version);
+        *highest = spec.version;
+    }
+
+    fn enact_agent(&mut self, index: usize, effects: Vec<agent::Effect>) {
+        for effect in effects {
+            if self.chance(self.faults.crash) {
+                return self.crash(Node::Agent(index));
+            }
+            let life = self.agents[index].life;
+            match effect {
+                agent::Effect::Record(record) => self.write_memory(index, record),
+                agent::Effect::Send(message) => {
+                    let stamp =
+                        Stamp { id: self.random.next_u128(), time: self.clock(Node::Agent(index)), agent: "the-agent" };
+                    let packet = self.agents[index].codec.encode(&message, stamp).unwrap();
+                    self.publish(Node::Agent(index), packet);
+                }
+                agent::Effect::Apply { key, version, bundle, .. } => {
+                    let work = work_name(&key.id);
+                    let highest = self.agents[index].highest.entry(work).or_default();
+                    assert!(version.get() >= *highest, "{work:?} went back from {highest} to {version}");
+                    *highest = version.get();
+                    let delay = self.random.below(2_000);
+                    let content = content_of(&bundle);
+                    self.after(delay, Event::Applied { agent: index, life, work, version: version.get(), content });
+                }
+                agent::Effect::Remove { key, .. } => {
+                    let work = work_name(&key.id);
+                    assert!(self.ever_deleted.contains(&work), "{work:?} is removed, but nobody deleted it");
+                    let delay = self.random.below(4_000);
+                    self.after(delay, Event::Removed { agent: index, life, work });
+                }
+                other => self.say(|| format!("agent {index}: {other:?}")),
+            }
+        }
+    }
+
+    fn write_memory(&mut self, index: usize, record: agent::Record) {
+        use agent::Record::*;
+        let disk = &mut self.agents[index].disk;
+        match record {
+            Sequence(sequence) => disk.sequence = Some(sequence),
+            Source(id, epoch) => {
+                disk.sources.retain(|(known, _)| *known != id);
+                disk.sources.push((id, epoch));
+            }
+            Work(record) => {
+                disk.works.retain(|known| known.key != record.key);
+                disk.tombstones.retain(|(key, _)| *key != record.key);
+                disk.works.push(record);
+            }
+            Tombstone(key, tombstone) => {
+                disk.works.retain(|known| known.key != key);
+                disk.tombstones.retain(|(known, _)| *known != key);
+                disk.tombstones.push((key, tombstone));
+            }
+            Forgotten(key) => disk.tombstones.retain(|(known, _)| *known != key),
+        }
+    }
+
+    // The cluster's side of an agent.
+
+    fn applied(&mut self, index: usize, life: u64, work: WorkName, version: i64, content: u64) {
+        let held = self.agents[index].machine.as_ref().and_then(|machine| machine.work(&self.key(work)));
+        let current = held == Some((Version::new(version).unwrap(), false));
+        if self.agents[index].life != life || !current {
+            return;
+        }
+        self.agents[index].truth.insert(work, (version, content));
+        self.report(index, work);
+    }
+
+    fn removed(&mut self, index: usize, life: u64, work: WorkName) {
+        if self.agents[index].life != life {
+            return;
+        }
+        let (key, now) = (self.key(work), self.clock(Node::Agent(index)));
+        let agent = &mut self.agents[index];
+        agent.truth.remove(&work);
+        let effects = agent.machine.as_mut().map(|machine| machine.removed(&key, now));
+        self.enact_agent(index, effects.unwrap_or_default());
+    }
+
+    fn report_all(&mut self, index: usize) {
+        let works: Vec<WorkName> = self.agents[index].truth.keys().copied().collect();
+        for work in works {
+            self.report(index, work);
+        }
+    }
+
+    fn report(&mut self, index: usize, work: WorkName) {
+        let (key, now) = (self.key(work), self.clock(Node::Agent(index)));
+        let agent = &mut self.agents[index];
+        let Some((version, content)) = agent.truth.get(&work).copied() else { return };
+        let message = Script::status(content, agent.changes);
+        let condition = Condition { r#type: "Applied".into(), status: "True".into(), message, ..Condition::default() };
+        let status = ManifestWorkStatus { conditions: vec![condition], ..ManifestWorkStatus::default() };
+        let version = Version::new(version).unwrap();
+        let effects = agent.machine.as_mut().map(|machine| machine.status(&key, version, status, now));
+        self.enact_agent(index, effects.unwrap_or_default());
+    }
+
+    fn key(&self, work: WorkName) -> Key {
+        Key { source: self.sources[work.0].id.clone(), id: resource_id(work) }
+    }
+
+    // The network.
+
+    fn publish(&mut self, from: Node, packet: Packet) {
+        let connected = match from {
+            Node::Source(index) => self.sources[index].connected,
+            Node::Agent(index) => self.agents[index].connected,
+        };
+        if !connected {
+            return;
+        }
+        let receivers: Vec<Node> =
+            self.nodes().into_iter().filter(|node| *node != from && self.listens(*node, &packet.topic)).collect();
+        let index = self.packets.len();
+        self.packets.push(packet);
+        for node in receivers {
+            let copies = if self.chance(self.faults.repeat) { 2 } else { 1 };
+            for _ in 0..copies {
+                if self.chance(self.faults.lose) {
+                    continue;
+                }
+                let slow = self.chance(self.faults.delay);
+                let delay = 1 + self.random.below(if slow { LONGEST_DELAY } else { 50 });
+                self.after(delay, Event::Deliver(node, index));
+            }
+        }
+    }
+
+    fn listens(&self, node: Node, topic: &str) -> bool {
+        let filters = match node {
+            Node::Source(index) => self
+                .codecs
+                .iter()
+                .flat_map(|codec| codec.topics().source_filters(&self.sources[index].id, None))
+                .collect(),
+            Node::Agent(index) => self.agents[index].codec.topics().agent_filters(&self.agents[index].cluster),
+        };
+        let filters: Vec<String> = filters;
+        filters.iter().any(|filter| topic::matches(filter, topic))
+    }
+
+    fn deliver(&mut self, node: Node, packet: usize) {
+        let now = self.clock(node);
+        let packet = &self.packets[packet];
+        let dialect = Dialect::of_topic(&packet.topic);
+        let message = self.codecs[usize::from(dialect == Dialect::Ocm)].decode(packet).unwrap();
+        match node {
+            Node::Source(index) if self.sources[index].connected => {
+                self.delivered += 1;
+                self.say(|| format!("-> source {index}: {message:?}"));
+                let effects =
+                    self.sources[index].machine.as_mut().map(|machine| machine.receive(dialect, message, now));
+                self.enact_source(index, effects.unwrap_or_default());
+            }
+            Node::Agent(index) if self.agents[index].connected => {
+                self.delivered += 1;
+                self.say(|| format!("-> agent {index}: {message:?}"));
+                let effects = self.agents[index].machine.as_mut().map(|machine| machine.receive(message, now));
+                self.enact_agent(index, effects.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let truths = self.agents.iter().enumerate();
+        let unfinished = self.sources.iter().flat_map(|source| &source.disk.ledger.works);
+        Outcome {
+            clusters: truths
+                .flat_map(|(index, agent)| {
+                    agent.truth.iter().map(move |(work, (_, content))| ((index, *work), *content))
+                })
+                .collect(),
+            statuses: self.sources.iter().flat_map(|source| source.disk.statuses.clone()).collect(),
+            unfinished: unfinished.filter(|work| work.deleting.is_some()).map(|work| work_name(&work.id)).collect(),
+        }
+    }
+
+    fn say(&self, what: impl FnOnce() -> String) {
+        if self.trace {
+            eprintln!("{:>8} {}", self.now, what());
+        }
+    }
+}
+
+fn resource_id(work: WorkName) -> ResourceId {
+    ResourceId::new(format!("work-{}-{}", work.0, work.1)).unwrap()
+}
+
+fn work_name(id: &ResourceId) -> WorkName {
+    let mut numbers = id.as_str().split('-').skip(1).map(|number| number.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+fn bundle(content: u64) -> Arc<Bundle> {
+    let manifests = serde_json::from_str(&format!(r#"[{{"metadata":{{"name":"a"}},"data":{content}}}]"#)).unwrap();
+    Arc::new(Bundle { manifests, ..Bundle::default() })
+}
+
+fn content_of(bundle: &Bundle) -> u64 {
+    bundle.manifests[0].to_value().unwrap()["data"].as_u64().unwrap()
+}
