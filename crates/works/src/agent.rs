@@ -271,12 +271,21 @@ impl Agent {
         }
     }
 
+    /// Whether a source that never told an epoch began to count anew: then only its clock tells a late message from a
+    /// new life of the work.
+    fn began_anew(&self, spec: &Spec, before: Option<Timestamp>) -> bool {
+        let tells_epochs = self.sources.get(&spec.source).is_some_and(|peer| peer.epoch.is_some());
+        !tells_epochs && before.is_some() && spec.sent > before
+    }
+
     /// A newer version of a work the agent has.
     fn update(&mut self, key: Key, bundle: Arc<Bundle>, spec: Spec, now: Timestamp) {
+        let decided = self.works.get(&key).and_then(|work| work.decided);
+        let began_anew = self.began_anew(&spec, decided);
         let Some(work) = self.works.get_mut(&key) else { return };
         if work.deleting {
             // A delete is sticky: only a newer life of the same id comes after it, and only when it is over.
-            if spec.version > work.version || began_anew(&spec, work.epoch.as_ref(), work.decided) {
+            if spec.version > work.version || began_anew {
                 work.successor = Some(spec);
             }
             return;
@@ -307,7 +316,7 @@ impl Agent {
     fn revive(&mut self, key: Key, bundle: Arc<Bundle>, spec: Spec, now: Timestamp) {
         let Some(tombstone) = self.tombstones.get(&key) else { return };
         let is_new = spec.version > tombstone.version || !spec.version.is_counted();
-        if is_new || began_anew(&spec, tombstone.epoch.as_ref(), tombstone.decided) {
+        if is_new || self.began_anew(&spec, tombstone.decided) {
             self.tombstones.remove(&key);
             self.adopt(key, bundle, spec);
         } else {
@@ -336,9 +345,11 @@ impl Agent {
     }
 
     fn remove(&mut self, key: Key, at: Timestamp, spec: &Spec) {
+        let sent = self.works.get(&key).and_then(|work| work.sent);
+        let began_anew = self.began_anew(spec, sent);
         let Some(work) = self.works.get_mut(&key) else { return };
         let is_late = spec.version.is_counted() && spec.version < work.version;
-        if is_late && !began_anew(spec, work.epoch.as_ref(), work.sent) {
+        if is_late && !began_anew {
             return;
         }
         let overtaken = work.successor.as_ref().is_some_and(|successor| successor.version <= spec.version);
@@ -558,9 +569,4 @@ impl Agent {
     fn drain(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.out)
     }
-}
-
-/// Whether a source that knows no epochs began to count anew: then only its clock tells a late message from a new life.
-fn began_anew(spec: &Spec, epoch: Option<&Epoch>, before: Option<Timestamp>) -> bool {
-    spec.epoch.is_none() && epoch.is_none() && before.is_some() && spec.sent > before
 }

@@ -509,12 +509,13 @@ impl Source {
     /// A work is over: its versions are never used again, and what was wanted after it can begin.
     fn gone(&mut self, id: &ResourceId, now: Timestamp) {
         let Some(work) = self.works.remove(id) else { return };
+        // The ledger forgets last: until then, a crash only means that the cluster is asked once more.
+        self.out.push(Effect::Gone { id: id.clone() });
         let cluster = self.cluster(&work.cluster, now);
         cluster.works.remove(id);
         cluster.outstanding.remove(id);
         self.lift_floor(&work.cluster, work.version);
         self.out.push(Effect::Record(Record::Forgotten(id.clone())));
-        self.out.push(Effect::Gone { id: id.clone() });
         if let Some(successor) = work.successor {
             let content = successor.bundle.content_hash();
             // The caller hears of exhausted versions when it puts the work again.

@@ -27,6 +27,8 @@ const LONGEST_DELAY: u64 = 20_000;
 const DEADLINE: u64 = FAULTS_END + 600_000;
 /// Agreement must last this long, so that nothing late undoes it.
 const STABLE: u64 = 100_000;
+/// How often the two ends are compared; ticks fall on whole seconds.
+const LOOK_EVERY: u64 = 5_000;
 const RESYNC_EVERY: Duration = Duration::from_secs(40);
 
 /// How bad a run is. Chances are per thousand.
@@ -141,6 +143,7 @@ impl SourceDisk {
 #[derive(Debug)]
 struct SourceNode {
     id: SourceId,
+    filters: Vec<String>,
     machine: Option<Source>,
     connected: bool,
     disk: SourceDisk,
@@ -153,6 +156,7 @@ struct SourceNode {
 struct AgentNode {
     cluster: ClusterName,
     codec: Codec,
+    filters: Vec<String>,
     machine: Option<Agent>,
     connected: bool,
     disk: Memory,
@@ -184,26 +188,36 @@ pub(crate) struct World<'s> {
 
 impl<'s> World<'s> {
     pub(crate) fn new(seed: u64, script: &'s Script, faults: Faults, trace: bool) -> Self {
-        let source = |index| SourceNode {
-            id: SourceId::new(format!("hub{index}")).unwrap(),
-            machine: None,
-            connected: false,
-            disk: SourceDisk::default(),
-            backup: SourceDisk::default(),
-            skew: 0,
-            sent: HashMap::new(),
+        let codecs = [Codec::of(Dialect::Seed), Codec::of(Dialect::Ocm)];
+        let source = |index| {
+            let id = SourceId::new(format!("hub{index}")).unwrap();
+            SourceNode {
+                filters: codecs.iter().flat_map(|codec| codec.topics().source_filters(&id, None)).collect(),
+                id,
+                machine: None,
+                connected: false,
+                disk: SourceDisk::default(),
+                backup: SourceDisk::default(),
+                skew: 0,
+                sent: HashMap::new(),
+            }
         };
-        let agent = |(index, dialect): (usize, &Dialect)| AgentNode {
-            cluster: ClusterName::new(format!("cluster{index}")).unwrap(),
-            codec: Codec::of(*dialect),
-            machine: None,
-            connected: false,
-            disk: Memory::default(),
-            skew: 0,
-            life: 0,
-            truth: BTreeMap::new(),
-            changes: 0,
-            highest: HashMap::new(),
+        let agent = |(index, dialect): (usize, &Dialect)| {
+            let cluster = ClusterName::new(format!("cluster{index}")).unwrap();
+            let codec = Codec::of(*dialect);
+            AgentNode {
+                filters: codec.topics().agent_filters(&cluster),
+                cluster,
+                codec,
+                machine: None,
+                connected: false,
+                disk: Memory::default(),
+                skew: 0,
+                life: 0,
+                truth: BTreeMap::new(),
+                changes: 0,
+                highest: HashMap::new(),
+            }
         };
         let mut world = Self {
             script,
@@ -214,9 +228,9 @@ impl<'s> World<'s> {
             order: 0,
             queue: BinaryHeap::new(),
             packets: Vec::new(),
-            codecs: [Codec::of(Dialect::Seed), Codec::of(Dialect::Ocm)],
             sources: (0..script.sources).map(source).collect(),
             agents: script.agents.iter().enumerate().map(agent).collect(),
+            codecs,
             wanted: BTreeMap::new(),
             ever_deleted: HashSet::new(),
             delivered: 0,
@@ -279,7 +293,7 @@ impl<'s> World<'s> {
             self.now = time;
             let ticked = event == Event::Tick;
             self.happen(event);
-            if ticked && self.now > FAULTS_END + LONGEST_DELAY {
+            if ticked && self.now > FAULTS_END + LONGEST_DELAY && self.now.is_multiple_of(LOOK_EVERY) {
                 self.agree_to_deletions();
                 let outcome = self.outcome();
                 if outcome != want {
@@ -635,6 +649,10 @@ impl<'s> World<'s> {
         let (key, now) = (self.key(work), self.clock(Node::Agent(index)));
         let agent = &mut self.agents[index];
         agent.truth.remove(&work);
+        if self.faults.store != StoreFault::None {
+            // A source that lost its store before the two ever exchanged epochs begins to count anew.
+            agent.highest.remove(&work);
+        }
         let effects = agent.machine.as_mut().map(|machine| machine.removed(&key, now));
         self.enact_agent(index, effects.unwrap_or_default());
     }
@@ -691,14 +709,9 @@ impl<'s> World<'s> {
 
     fn listens(&self, node: Node, topic: &str) -> bool {
         let filters = match node {
-            Node::Source(index) => self
-                .codecs
-                .iter()
-                .flat_map(|codec| codec.topics().source_filters(&self.sources[index].id, None))
-                .collect(),
-            Node::Agent(index) => self.agents[index].codec.topics().agent_filters(&self.agents[index].cluster),
+            Node::Source(index) => &self.sources[index].filters,
+            Node::Agent(index) => &self.agents[index].filters,
         };
-        let filters: Vec<String> = filters;
         filters.iter().any(|filter| topic::matches(filter, topic))
     }
 
