@@ -275,7 +275,8 @@ impl Agent {
     /// new life of the work.
     fn began_anew(&self, spec: &Spec, before: Option<Timestamp>) -> bool {
         let tells_epochs = self.sources.get(&spec.source).is_some_and(|peer| peer.epoch.is_some());
-        !tells_epochs && before.is_some() && spec.sent > before
+        let begins = !matches!(spec.wish, Wish::Apply(_)) || spec.cause == Cause::Created;
+        !tells_epochs && begins && before.is_some() && spec.sent > before
     }
 
     /// A newer version of a work the agent has.
@@ -357,7 +358,8 @@ impl Agent {
             work.successor = None;
         }
         work.version = work.version.max(spec.version);
-        work.decided = Some(at);
+        // The clock of a source may go back; what it sent before the deletion must still be older.
+        work.decided = work.decided.max(Some(at)).max(work.sent).max(spec.sent);
         if !work.deleting {
             work.deleting = true;
             work.held = None;
@@ -371,7 +373,8 @@ impl Agent {
         let known = self.tombstones.get(&key);
         if known.is_none_or(|tombstone| tombstone.version < spec.version) {
             let epoch = spec.epoch.clone();
-            let tombstone = Tombstone { version: spec.version, epoch, decided: Some(at), at: now };
+            let decided = spec.sent.max(Some(at));
+            let tombstone = Tombstone { version: spec.version, epoch, decided, at: now };
             self.bury(key.clone(), tombstone);
         }
         self.report_deleted(&key, now);

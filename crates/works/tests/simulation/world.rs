@@ -165,6 +165,8 @@ struct AgentNode {
     /// What the cluster really has: version and content.
     truth: BTreeMap<WorkName, (i64, u64)>,
     changes: u64,
+    /// What the agent last asked for; it replaces what was asked before.
+    asked: HashMap<WorkName, (i64, u64)>,
     /// The highest version ever applied.
     highest: HashMap<WorkName, i64>,
 }
@@ -216,6 +218,7 @@ impl<'s> World<'s> {
                 life: 0,
                 truth: BTreeMap::new(),
                 changes: 0,
+                asked: HashMap::new(),
                 highest: HashMap::new(),
             }
         };
@@ -594,6 +597,7 @@ impl<'s> World<'s> {
                     *highest = version.get();
                     let delay = self.random.below(2_000);
                     let content = content_of(&bundle);
+                    self.agents[index].asked.insert(work, (version.get(), content));
                     self.after(delay, Event::Applied { agent: index, life, work, version: version.get(), content });
                 }
                 agent::Effect::Remove { key, .. } => {
@@ -635,7 +639,8 @@ impl<'s> World<'s> {
     fn applied(&mut self, index: usize, life: u64, work: WorkName, version: i64, content: u64) {
         let held = self.agents[index].machine.as_ref().and_then(|machine| machine.work(&self.key(work)));
         let current = held == Some((Version::new(version).unwrap(), false));
-        if self.agents[index].life != life || !current {
+        let replaced = self.agents[index].asked.get(&work) != Some(&(version, content));
+        if self.agents[index].life != life || replaced || !current {
             return;
         }
         self.agents[index].truth.insert(work, (version, content));
