@@ -202,6 +202,8 @@ struct Work {
     born: Version,
     version: Version,
     content: ContentHash,
+    /// Whether the version was assigned in this epoch.
+    assigned_now: bool,
     /// Absent while loading, and once the work is being deleted.
     bundle: Option<Arc<Bundle>>,
     deleting: Option<Timestamp>,
@@ -236,13 +238,13 @@ impl Source {
             source.cluster(&name, now).record = record;
         }
         for record in ledger.works {
-            source.restore(record, now);
+            source.restore(record, known.is_some(), now);
         }
         let effects = source.drain();
         (source, effects)
     }
 
-    fn restore(&mut self, record: WorkRecord, now: Timestamp) {
+    fn restore(&mut self, record: WorkRecord, assigned_now: bool, now: Timestamp) {
         let cluster = self.cluster(&record.cluster, now);
         cluster.works.insert(record.id.clone());
         cluster.newest = cluster.newest.max(record.status.and_then(|status| status.sequence));
@@ -252,6 +254,7 @@ impl Source {
             born: record.born,
             version: record.version,
             content: record.content,
+            assigned_now,
             bundle: None,
             deleting: record.deleting,
             successor: None,
@@ -296,6 +299,7 @@ impl Source {
             Some(work) => {
                 let version = work.version.next().ok_or_else(|| PutError::Exhausted(desired.id.clone()))?;
                 work.version = version;
+                work.assigned_now = true;
                 work.content = content;
                 work.bundle = Some(desired.bundle);
                 work.name = desired.name;
@@ -315,6 +319,7 @@ impl Source {
             born: version,
             version,
             content,
+            assigned_now: true,
             bundle: Some(desired.bundle),
             deleting: None,
             successor: None,
@@ -528,6 +533,7 @@ impl Source {
         let Some(work) = self.works.get_mut(id) else { return };
         if let Some(version) = above.next() {
             work.version = version;
+            work.assigned_now = true;
             self.changed(id, cause, now);
         }
     }
@@ -544,6 +550,7 @@ impl Source {
         if !recent {
             self.epoch = new_epoch(&mut self.entropy);
             self.epoch_since = Some(now);
+            self.works.values_mut().for_each(|work| work.assigned_now = false);
             self.out.push(Effect::Record(Record::Epoch(self.epoch.clone())));
             self.out.push(Effect::RolledBack { cluster, id: id.clone() });
         }

@@ -1,1 +1,0 @@
-//! The document's flows on a real mosquitto, in both dialects, with an independent subscriber that sees the topics.
