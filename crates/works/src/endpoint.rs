@@ -163,7 +163,9 @@ impl<P: Party> Clone for Handle<P> {
 }
 
 /// What is done to a machine between two messages.
-struct Call<P: Party>(Box<dyn FnOnce(&mut P, Timestamp) -> Vec<P::Effect> + Send>);
+struct Call<P: Party>(Box<Deed<P>>);
+
+type Deed<P> = dyn FnOnce(&mut P, Timestamp) -> Vec<<P as Party>::Effect> + Send;
 
 impl<P: Party> std::fmt::Debug for Call<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

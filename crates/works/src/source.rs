@@ -2,6 +2,8 @@
 
 mod ledger;
 mod resync;
+mod send;
+mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -14,8 +16,8 @@ use orrery_api::work::ManifestWorkStatus;
 
 pub use self::ledger::{ClusterRecord, Ledger, Record, StatusRecord, WorkRecord};
 use crate::{
-    Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, Order, ResourceId, Sequence,
-    SourceId, Spec, SpecResync, Status, StatusHash, Version, Wish, clock::later, entropy::Entropy, event::Meta,
+    Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, ResourceId, Sequence, SourceId,
+    SpecResync, Status, StatusHash, Version, clock::later, entropy::Entropy,
 };
 
 /// A version that is further above ours than this is not believed: no store is that old a copy of another.
@@ -405,28 +407,6 @@ impl Source {
         self.republish(now);
     }
 
-    /// Sends again what no status has confirmed: one batch per cluster, with growing pauses while it stays silent.
-    fn republish(&mut self, now: Timestamp) {
-        let due = |cluster: &&mut Cluster| !cluster.outstanding.is_empty() && cluster.republish_at <= now;
-        let mut batch = Vec::new();
-        for cluster in self.clusters.values_mut().filter(due) {
-            let rest = |id: &&ResourceId| cluster.republished.as_ref().is_none_or(|last| *id > last);
-            let ids: Vec<_> =
-                cluster.outstanding.iter().filter(rest).take(self.config.republish_batch).cloned().collect();
-            let whole = ids.len() < self.config.republish_batch;
-            cluster.republished = if whole { None } else { ids.last().cloned() };
-            if whole {
-                cluster.republish_at = later(now, self.entropy.jittered(cluster.republish_pause));
-                cluster.republish_pause = (cluster.republish_pause * 2).min(self.config.republish_at_most);
-            }
-            batch.extend(ids);
-        }
-        batch.sort();
-        for id in batch {
-            self.send_spec(&id, Cause::Updated);
-        }
-    }
-
     /// A message arrived in this dialect.
     pub fn receive(&mut self, dialect: Dialect, message: Message, now: Timestamp) -> Vec<Effect> {
         match message {
@@ -462,100 +442,6 @@ impl Source {
         }
     }
 
-    fn status(&mut self, event: Status, now: Timestamp) {
-        let Some(work) = self.works.get_mut(&event.id) else {
-            return self.ignored(event.cluster, Doubt::UnknownWork);
-        };
-        if work.cluster != event.cluster {
-            return self.ignored(event.cluster, Doubt::OtherCluster);
-        }
-        if event.version > work.version && event.version.get() - work.version.get() > MAX_LEAP {
-            return self.ignored(event.cluster, Doubt::Leap);
-        }
-        if event.status.is_deleted() {
-            return self.deleted(event, now);
-        }
-        if event.version > work.version {
-            self.rolled_back(&event.id, now);
-            return self.raise(&event.id, event.version, Cause::Updated, now);
-        }
-        let known = work.status;
-        if !is_newer(event.sequence, known.and_then(|status| status.sequence)) {
-            return self.ignored(event.cluster, Doubt::Stale);
-        }
-        let sequence = event.sequence.sequence();
-        work.status = Some(StatusRecord { version: event.version, sequence, hash: event.hash });
-        let record = record_of(&event.id, work);
-        if let Some(cluster) = self.clusters.get_mut(&event.cluster) {
-            cluster.newest = cluster.newest.max(sequence);
-        }
-        self.note_outstanding(&event.id);
-        if known.is_some_and(|known| known.hash == event.hash && known.version == event.version) {
-            return;
-        }
-        self.out.push(Effect::Status { id: event.id, version: event.version, status: event.status });
-        self.out.push(Effect::Record(Record::Work(record)));
-    }
-
-    fn deleted(&mut self, event: Status, now: Timestamp) {
-        let Some(work) = self.works.get(&event.id) else { return };
-        let of_this_life = !event.version.is_counted() || event.version >= work.born;
-        if work.deleting.is_some() && of_this_life {
-            self.gone(&event.id, now);
-        } else if work.deleting.is_none() && event.version >= work.version {
-            // The agent will not take this version back. It can only have deleted it for a source that was rolled back.
-            self.rolled_back(&event.id, now);
-            self.raise(&event.id, event.version, Cause::Created, now);
-        } else {
-            self.ignored(event.cluster, Doubt::Stale);
-        }
-    }
-
-    /// A work is over: its versions are never used again, and what was wanted after it can begin.
-    fn gone(&mut self, id: &ResourceId, now: Timestamp) {
-        let Some(work) = self.works.remove(id) else { return };
-        // The ledger forgets last: until then, a crash only means that the cluster is asked once more.
-        self.out.push(Effect::Gone { id: id.clone() });
-        let cluster = self.cluster(&work.cluster, now);
-        cluster.works.remove(id);
-        cluster.outstanding.remove(id);
-        self.lift_floor(&work.cluster, work.version);
-        self.out.push(Effect::Record(Record::Forgotten(id.clone())));
-        if let Some(successor) = work.successor {
-            let content = successor.bundle.content_hash();
-            // The caller hears of exhausted versions when it puts the work again.
-            let _exhausted = self.create(successor, content, now);
-        }
-    }
-
-    /// Lifts a work above a version that some agent has although it was never assigned in this life of the store.
-    fn raise(&mut self, id: &ResourceId, above: Version, cause: Cause, now: Timestamp) {
-        let Some(work) = self.works.get_mut(id) else { return };
-        if let Some(version) = above.next() {
-            work.version = version;
-            work.assigned_now = true;
-            self.changed(id, cause, now);
-        }
-    }
-
-    /// The store was rolled back behind our back: from now on it has another epoch.
-    fn rolled_back(&mut self, id: &ResourceId, now: Timestamp) {
-        let Some(work) = self.works.get(id) else { return };
-        let cluster = work.cluster.clone();
-        self.start_epoch(cluster, id, now);
-    }
-
-    fn start_epoch(&mut self, cluster: ClusterName, id: &ResourceId, now: Timestamp) {
-        let recent = self.epoch_since.is_some_and(|since| now < later(since, EPOCH_PAUSE));
-        if !recent {
-            self.epoch = new_epoch(&mut self.entropy);
-            self.epoch_since = Some(now);
-            self.works.values_mut().for_each(|work| work.assigned_now = false);
-            self.out.push(Effect::Record(Record::Epoch(self.epoch.clone())));
-            self.out.push(Effect::RolledBack { cluster, id: id.clone() });
-        }
-    }
-
     /// A person agrees that a cluster loses the works it has and the source does not know.
     pub fn agree(&mut self, name: &ClusterName, now: Timestamp) -> Vec<Effect> {
         let epoch = self.epoch.clone();
@@ -568,83 +454,6 @@ impl Source {
             self.send_unknown(name, id, version, now);
         }
         self.drain()
-    }
-
-    /// Records and sends the new state of a work.
-    fn changed(&mut self, id: &ResourceId, cause: Cause, now: Timestamp) {
-        let Some(work) = self.works.get(id) else { return };
-        self.out.push(Effect::Record(Record::Work(record_of(id, work))));
-        let due = later(now, self.config.republish_after);
-        if let Some(cluster) = self.clusters.get_mut(&work.cluster) {
-            if cluster.outstanding.is_empty() {
-                cluster.republish_at = due;
-            }
-        }
-        self.note_outstanding(id);
-        self.send_spec(id, cause);
-    }
-
-    fn note_outstanding(&mut self, id: &ResourceId) {
-        let Some(work) = self.works.get(id) else { return };
-        let Some(cluster) = self.clusters.get_mut(&work.cluster) else { return };
-        let confirmed = work.status.is_some_and(|status| status.version >= work.version) && work.deleting.is_none();
-        if confirmed {
-            cluster.outstanding.remove(id);
-        } else {
-            cluster.outstanding.insert(id.clone());
-        }
-    }
-
-    fn send_spec(&mut self, id: &ResourceId, cause: Cause) {
-        let Some(work) = self.works.get(id) else { return };
-        let wish = match (work.deleting, &work.bundle) {
-            (Some(at), _) => Wish::Delete(at),
-            (None, Some(bundle)) => Wish::Apply(bundle.clone()),
-            // Still loading: what is wanted is not known yet.
-            (None, None) => return,
-        };
-        let spec = Spec {
-            source: self.config.id.clone(),
-            cluster: work.cluster.clone(),
-            id: id.clone(),
-            version: work.version,
-            wish,
-            cause,
-            meta: Some(Meta::Named(work.name.clone())),
-            epoch: self.epoch_for(&work.cluster),
-            sent: None,
-        };
-        self.send_to(&spec.cluster.clone(), Message::Spec(spec));
-    }
-
-    fn send_unknown(&mut self, cluster: &ClusterName, id: ResourceId, version: Version, now: Timestamp) {
-        let spec = Spec {
-            source: self.config.id.clone(),
-            cluster: cluster.clone(),
-            id,
-            version,
-            wish: Wish::Unknown(now),
-            cause: Cause::Resync,
-            meta: None,
-            epoch: self.epoch_for(cluster),
-            sent: None,
-        };
-        self.send_to(cluster, Message::Spec(spec));
-    }
-
-    /// The epoch, for agents that know what it is.
-    fn epoch_for(&self, cluster: &ClusterName) -> Option<Epoch> {
-        let knows = self.clusters.get(cluster).is_some_and(|cluster| cluster.record.knows_epochs);
-        knows.then(|| self.epoch.clone())
-    }
-
-    /// Sends in the dialect the cluster uses, or in all while it has not spoken.
-    fn send_to(&mut self, cluster: &ClusterName, message: Message) {
-        let used = self.clusters.get(cluster).and_then(|cluster| cluster.record.dialect);
-        match used {
-            Some(dialect) => self.out.push(Effect::Send(dialect, message)),
-            None => self.out.extend(self.config.dialects.iter().map(|dialect| Effect::Send(*dialect, message.clone()))),
-        }
     }
 
     fn cluster(&mut self, name: &ClusterName, now: Timestamp) -> &mut Cluster {
@@ -681,15 +490,6 @@ fn record_of(id: &ResourceId, work: &Work) -> WorkRecord {
         content: work.content,
         deleting: work.deleting,
         status: work.status,
-    }
-}
-
-/// Whether a status should replace the one that is known.
-fn is_newer(order: Order, known: Option<Sequence>) -> bool {
-    match (order, known) {
-        (Order::Exact(sequence), Some(known)) => sequence > known,
-        (Order::Time(sequence), Some(known)) => sequence >= known,
-        _ => true,
     }
 }
 

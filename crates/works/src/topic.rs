@@ -58,7 +58,7 @@ pub enum Topics {
     /// The fixed topics of the design document.
     Seed,
     /// The configurable topics of the OCM implementation.
-    Ocm(OcmTopics),
+    Ocm(Box<OcmTopics>),
 }
 
 impl Topics {
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn every_topic_reads_back_as_its_place() {
         let (source, cluster) = names();
-        for topics in [Topics::Seed, Topics::Ocm(OcmTopics::conventional())] {
+        for topics in [Topics::Seed, Topics::Ocm(Box::new(OcmTopics::conventional()))] {
             let place = |channel, source, cluster| Some(Place { channel, source, cluster });
             let (s, c) = (Some(source.clone()), Some(cluster.clone()));
             let topic = topics.source_events(&source, &cluster).unwrap();
@@ -447,7 +447,7 @@ mod tests {
             None,
             None,
         )
-        .map(Topics::Ocm)
+        .map(|topics| Topics::Ocm(Box::new(topics)))
         .unwrap();
         assert_eq!(agent.agent_filters(&cluster), ["sources/hub1/consumers/cluster1/sourceevents"]);
         assert_eq!(agent.agent_broadcast(&cluster, None).unwrap(), "sources/hub1/consumers/cluster1/agentevents");
@@ -460,7 +460,7 @@ mod tests {
             None,
             None,
         )
-        .map(Topics::Ocm)
+        .map(|topics| Topics::Ocm(Box::new(topics)))
         .unwrap();
         assert_eq!(
             server.source_filters(&source, None),

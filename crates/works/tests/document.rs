@@ -1,5 +1,7 @@
 //! The design document's own events, word by word, and what readers of it may send.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
 use orrery_works::{
     Cause, Codec, Dialect, Message, Packet, Version, Wish,
     codec::Stamp,

@@ -221,10 +221,9 @@ impl Session {
             }
             Event::Incoming(MqttPacket::Publish(publish)) => self.received(publish, connection),
             Event::Incoming(MqttPacket::PubAck(puback)) => {
-                if let Some(packet) = self.in_flight.acknowledged(puback.pkid) {
-                    if !matches!(puback.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers) {
-                        tracing::warn!(topic = %packet.topic, reason = ?puback.reason, "the broker refused an event");
-                    }
+                let taken = matches!(puback.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers);
+                if let Some(packet) = self.in_flight.acknowledged(puback.pkid).filter(|_| !taken) {
+                    tracing::warn!(topic = %packet.topic, reason = ?puback.reason, "the broker refused an event");
                 }
                 Ok(())
             }

@@ -29,16 +29,15 @@ impl Source {
     /// Sends what the agent lacks, deletes what it should not have, and says that this was all.
     pub(super) fn answer(&mut self, dialect: Dialect, mut request: SpecResync, now: Timestamp) {
         let name = request.cluster.clone();
-        if let Some(scope) = &mut request.scope {
-            if scope.listed.as_ref().is_some_and(|listed| *listed != self.config.id) {
-                if scope.others.contains(&self.config.id) || scope.after.is_some() {
-                    // The list is another source's, and ours comes apart.
-                    return;
-                }
-                // The agent does not know us yet: to us it has nothing.
-                *scope = Scope::default();
-                request.versions.clear();
+        let about_others = |scope: &&mut Scope| scope.listed.as_ref().is_some_and(|listed| *listed != self.config.id);
+        if let Some(scope) = request.scope.as_mut().filter(about_others) {
+            if scope.others.contains(&self.config.id) || scope.after.is_some() {
+                // The list is another source's, and ours comes apart.
+                return;
             }
+            // The agent does not know us yet: to us it has nothing.
+            *scope = Scope::default();
+            request.versions.clear();
         }
         let Some(held) = self.credible(&name, &request) else {
             return self.ignored(name, Doubt::Leap);

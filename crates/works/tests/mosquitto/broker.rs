@@ -101,9 +101,10 @@ fn launch(dir: &TempDir, port: u16, settings: &str) -> Option<Child> {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Some(child);
         }
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(5));
     }
     let _dead = child.kill();
+    let _reaped = child.wait();
     None
 }
 

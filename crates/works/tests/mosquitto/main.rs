@@ -1,5 +1,7 @@
 //! The document's flows on a real mosquitto, in both dialects, with an independent subscriber that sees the topics.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
 mod broker;
 mod ends;
 mod hardship;
@@ -9,6 +11,7 @@ use broker::{Broker, Sighting, Witness};
 use ends::{agent, mqtt_config, source, until};
 use orrery_works::{Dialect, agent::Memory, source::Ledger};
 use serde_json::Value;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The four topics of a dialect, as the document and the captured packets have them.
 struct Wire {
@@ -217,6 +220,12 @@ async fn status_resync(wire: Wire) {
             .all(|sighting| wire.data(sighting)["statusHashes"] == serde_json::json!([]))
     );
     first.stop().await;
+    // The witness must have seen all of it before anything is counted.
+    let quiet = || {
+        let seen = witness.on(wire.status).len() + witness.on(wire.spec_resync).len();
+        (seen as u64 == agent.handle.counters().sent.load(Relaxed)).then_some(())
+    };
+    broker::wait_for("the witness to catch up", quiet);
 
     // A source without a database: the empty list makes the agent send everything.
     let sent = witness.on(wire.status).len();
@@ -232,6 +241,7 @@ async fn status_resync(wire: Wire) {
         move |sighting: &Sighting| format!("{}{}", sighting.payload, sighting.properties).contains(work)
     };
     broker::wait_for("both statuses again", || (witness.on(wire.status).len() >= sent + 2).then_some(()));
+    broker::wait_for("the witness to catch up", quiet);
 
     // A source with a database: only what differs is sent.
     let known = status_hash(&witness, &wire, "work-1");

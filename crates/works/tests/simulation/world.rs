@@ -1,5 +1,9 @@
 //! A run: the nodes, the network between them and the faults, all decided by one seed.
 
+mod effects;
+mod network;
+mod nodes;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
@@ -8,15 +12,13 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
-    Bundle, ClusterName, Codec, Dialect, Entropy, Message, Packet, ResourceId, SourceId, Version, Wish,
-    agent::{self, Agent, Key, Memory},
-    codec::Stamp,
-    source::{self, Desired, Ledger, Source},
-    topic,
+    Bundle, ClusterName, Codec, Dialect, Entropy, Packet, ResourceId, SourceId,
+    agent::{self, Agent, Memory},
+    source::{self, Desired, Source},
 };
 
+use self::nodes::{AgentNode, SourceDisk, SourceNode};
 use crate::script::{DEEDS_END, Deed, Outcome, Script, WorkName};
 
 /// Faults stop here; everything must settle afterwards.
@@ -110,65 +112,6 @@ enum Event {
     Applied { agent: usize, life: u64, work: WorkName, version: i64, content: u64 },
     Removed { agent: usize, life: u64, work: WorkName },
     StoreFault(usize),
-}
-
-#[derive(Debug, Default)]
-struct SourceDisk {
-    ledger: Ledger,
-    statuses: BTreeMap<WorkName, String>,
-}
-
-impl SourceDisk {
-    fn copy(&self) -> Self {
-        Self { ledger: self.ledger.clone(), statuses: self.statuses.clone() }
-    }
-
-    fn write(&mut self, record: source::Record) {
-        use source::Record::*;
-        match record {
-            Epoch(epoch) => self.ledger.epoch = Some(epoch),
-            Cluster(record) => {
-                self.ledger.clusters.retain(|known| known.cluster != record.cluster);
-                self.ledger.clusters.push(record);
-            }
-            Work(record) => {
-                self.ledger.works.retain(|known| known.id != record.id);
-                self.ledger.works.push(record);
-            }
-            Forgotten(id) => self.ledger.works.retain(|known| known.id != id),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct SourceNode {
-    id: SourceId,
-    filters: Vec<String>,
-    machine: Option<Source>,
-    connected: bool,
-    disk: SourceDisk,
-    backup: SourceDisk,
-    skew: i64,
-    sent: HashMap<ResourceId, Version>,
-}
-
-#[derive(Debug)]
-struct AgentNode {
-    cluster: ClusterName,
-    codec: Codec,
-    filters: Vec<String>,
-    machine: Option<Agent>,
-    connected: bool,
-    disk: Memory,
-    skew: i64,
-    life: u64,
-    /// What the cluster really has: version and content.
-    truth: BTreeMap<WorkName, (i64, u64)>,
-    changes: u64,
-    /// What the agent last asked for; it replaces what was asked before.
-    asked: HashMap<WorkName, (i64, u64)>,
-    /// The highest version ever applied.
-    highest: HashMap<WorkName, i64>,
 }
 
 pub(crate) struct World<'s> {
@@ -537,210 +480,6 @@ impl<'s> World<'s> {
         let desired = Desired { id: resource_id(work), cluster, name: Arc::from("work"), bundle: bundle(content) };
         let effects = self.sources[work.0].machine.as_mut().map(|machine| machine.put(desired, now).unwrap());
         self.enact_source(work.0, effects.unwrap_or_default());
-    }
-
-    // Effects, each of which may be the last.
-
-    fn enact_source(&mut self, index: usize, effects: Vec<source::Effect>) {
-        for effect in effects {
-            if self.chance(self.faults.crash) {
-                return self.crash(Node::Source(index));
-            }
-            match effect {
-                source::Effect::Record(record) => self.sources[index].disk.write(record),
-                source::Effect::Send(dialect, message) => {
-                    self.check_sent(index, &message);
-                    let codec = &self.codecs[usize::from(dialect == Dialect::Ocm)];
-                    let stamp = Stamp { id: self.random.next_u128(), time: self.clock(Node::Source(index)), agent: "" };
-                    let packet = codec.encode(&message, stamp).unwrap();
-                    self.publish(Node::Source(index), packet);
-                }
-                source::Effect::Status { id, status, .. } => {
-                    let text = status.conditions[0].message.clone();
-                    self.sources[index].disk.statuses.insert(work_name(&id), text);
-                }
-                source::Effect::Gone { id } => drop(self.sources[index].disk.statuses.remove(&work_name(&id))),
-                other => self.say(|| format!("source {index}: {other:?}")),
-            }
-        }
-    }
-
-    /// Versions of a source never go back, unless its whole store did.
-    fn check_sent(&mut self, index: usize, message: &Message) {
-        let Message::Spec(spec) = message else { return };
-        if matches!(spec.wish, Wish::Unknown(_)) {
-            return;
-        }
-        let highest = self.sources[index].sent.entry(spec.id.clone()).or_default();
-        assert!(spec.version >= *highest, "{} went back from {highest} to {}", spec.id, spec.version);
-        *highest = spec.version;
-    }
-
-    fn enact_agent(&mut self, index: usize, effects: Vec<agent::Effect>) {
-        for effect in effects {
-            if self.chance(self.faults.crash) {
-                return self.crash(Node::Agent(index));
-            }
-            let life = self.agents[index].life;
-            match effect {
-                agent::Effect::Record(record) => self.write_memory(index, record),
-                agent::Effect::Send(message) => {
-                    let stamp =
-                        Stamp { id: self.random.next_u128(), time: self.clock(Node::Agent(index)), agent: "the-agent" };
-                    let packet = self.agents[index].codec.encode(&message, stamp).unwrap();
-                    self.publish(Node::Agent(index), packet);
-                }
-                agent::Effect::Apply { key, version, bundle, .. } => {
-                    let work = work_name(&key.id);
-                    let highest = self.agents[index].highest.entry(work).or_default();
-                    assert!(version.get() >= *highest, "{work:?} went back from {highest} to {version}");
-                    *highest = version.get();
-                    let delay = self.random.below(2_000);
-                    let content = content_of(&bundle);
-                    self.agents[index].asked.insert(work, (version.get(), content));
-                    self.after(delay, Event::Applied { agent: index, life, work, version: version.get(), content });
-                }
-                agent::Effect::Remove { key, .. } => {
-                    let work = work_name(&key.id);
-                    assert!(self.ever_deleted.contains(&work), "{work:?} is removed, but nobody deleted it");
-                    let delay = self.random.below(4_000);
-                    self.after(delay, Event::Removed { agent: index, life, work });
-                }
-                other => self.say(|| format!("agent {index}: {other:?}")),
-            }
-        }
-    }
-
-    fn write_memory(&mut self, index: usize, record: agent::Record) {
-        use agent::Record::*;
-        let disk = &mut self.agents[index].disk;
-        match record {
-            Sequence(sequence) => disk.sequence = Some(sequence),
-            Source(id, epoch) => {
-                disk.sources.retain(|(known, _)| *known != id);
-                disk.sources.push((id, epoch));
-            }
-            Work(record) => {
-                disk.works.retain(|known| known.key != record.key);
-                disk.tombstones.retain(|(key, _)| *key != record.key);
-                disk.works.push(record);
-            }
-            Tombstone(key, tombstone) => {
-                disk.works.retain(|known| known.key != key);
-                disk.tombstones.retain(|(known, _)| *known != key);
-                disk.tombstones.push((key, tombstone));
-            }
-            Forgotten(key) => disk.tombstones.retain(|(known, _)| *known != key),
-        }
-    }
-
-    // The cluster's side of an agent.
-
-    fn applied(&mut self, index: usize, life: u64, work: WorkName, version: i64, content: u64) {
-        let held = self.agents[index].machine.as_ref().and_then(|machine| machine.work(&self.key(work)));
-        let current = held == Some((Version::new(version).unwrap(), false));
-        let replaced = self.agents[index].asked.get(&work) != Some(&(version, content));
-        if self.agents[index].life != life || replaced || !current {
-            return;
-        }
-        self.agents[index].truth.insert(work, (version, content));
-        self.report(index, work);
-    }
-
-    fn removed(&mut self, index: usize, life: u64, work: WorkName) {
-        if self.agents[index].life != life {
-            return;
-        }
-        let (key, now) = (self.key(work), self.clock(Node::Agent(index)));
-        let agent = &mut self.agents[index];
-        agent.truth.remove(&work);
-        if self.faults.store != StoreFault::None {
-            // A source that lost its store before the two ever exchanged epochs begins to count anew.
-            agent.highest.remove(&work);
-        }
-        let effects = agent.machine.as_mut().map(|machine| machine.removed(&key, now));
-        self.enact_agent(index, effects.unwrap_or_default());
-    }
-
-    fn report_all(&mut self, index: usize) {
-        let works: Vec<WorkName> = self.agents[index].truth.keys().copied().collect();
-        for work in works {
-            self.report(index, work);
-        }
-    }
-
-    fn report(&mut self, index: usize, work: WorkName) {
-        let (key, now) = (self.key(work), self.clock(Node::Agent(index)));
-        let agent = &mut self.agents[index];
-        let Some((version, content)) = agent.truth.get(&work).copied() else { return };
-        let message = Script::status(content, agent.changes);
-        let condition = Condition { r#type: "Applied".into(), status: "True".into(), message, ..Condition::default() };
-        let status = ManifestWorkStatus { conditions: vec![condition], ..ManifestWorkStatus::default() };
-        let version = Version::new(version).unwrap();
-        let effects = agent.machine.as_mut().map(|machine| machine.status(&key, version, status, now));
-        self.enact_agent(index, effects.unwrap_or_default());
-    }
-
-    fn key(&self, work: WorkName) -> Key {
-        Key { source: self.sources[work.0].id.clone(), id: resource_id(work) }
-    }
-
-    // The network.
-
-    fn publish(&mut self, from: Node, packet: Packet) {
-        let connected = match from {
-            Node::Source(index) => self.sources[index].connected,
-            Node::Agent(index) => self.agents[index].connected,
-        };
-        if !connected {
-            return;
-        }
-        let receivers: Vec<Node> =
-            self.nodes().into_iter().filter(|node| *node != from && self.listens(*node, &packet.topic)).collect();
-        let index = self.packets.len();
-        self.packets.push(packet);
-        for node in receivers {
-            let copies = if self.chance(self.faults.repeat) { 2 } else { 1 };
-            for _ in 0..copies {
-                if self.chance(self.faults.lose) {
-                    continue;
-                }
-                let slow = self.chance(self.faults.delay);
-                let delay = 1 + self.random.below(if slow { LONGEST_DELAY } else { 50 });
-                self.after(delay, Event::Deliver(node, index));
-            }
-        }
-    }
-
-    fn listens(&self, node: Node, topic: &str) -> bool {
-        let filters = match node {
-            Node::Source(index) => &self.sources[index].filters,
-            Node::Agent(index) => &self.agents[index].filters,
-        };
-        filters.iter().any(|filter| topic::matches(filter, topic))
-    }
-
-    fn deliver(&mut self, node: Node, packet: usize) {
-        let now = self.clock(node);
-        let packet = &self.packets[packet];
-        let dialect = Dialect::of_topic(&packet.topic);
-        let message = self.codecs[usize::from(dialect == Dialect::Ocm)].decode(packet).unwrap();
-        match node {
-            Node::Source(index) if self.sources[index].connected => {
-                self.delivered += 1;
-                self.say(|| format!("-> source {index}: {message:?}"));
-                let effects =
-                    self.sources[index].machine.as_mut().map(|machine| machine.receive(dialect, message, now));
-                self.enact_source(index, effects.unwrap_or_default());
-            }
-            Node::Agent(index) if self.agents[index].connected => {
-                self.delivered += 1;
-                self.say(|| format!("-> agent {index}: {message:?}"));
-                let effects = self.agents[index].machine.as_mut().map(|machine| machine.receive(message, now));
-                self.enact_agent(index, effects.unwrap_or_default());
-            }
-            _ => {}
-        }
     }
 
     fn outcome(&self) -> Outcome {

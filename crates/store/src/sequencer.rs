@@ -1,0 +1,332 @@
+//! The one order of a local store: a thread takes all batches that wait, decides them, makes them durable together,
+//! makes them visible and answers.
+
+use std::{sync::Arc, thread::JoinHandle};
+
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::{
+    backend::{Backend, Committed, Limits, Pending},
+    batch::{Action, Batch, Operation},
+    core::{Change, Core},
+    error::CommitError,
+    revision::{Epoch, Revision},
+};
+
+/// Where a sequencer makes its changes durable.
+pub(crate) trait Log: Send + 'static {
+    /// Appends changes that belong together; when it returns they are durable, all of them or none.
+    fn append(&mut self, changes: &[Change]) -> Result<(), LogError>;
+
+    /// Makes a new epoch durable.
+    fn renew_epoch(&mut self, epoch: Epoch) -> Result<(), LogError>;
+
+    /// Does what can be done after the writers have their answers. `compact` asks for it even if it is not yet worth it.
+    fn tidy(&mut self, core: &Arc<Core>, compact: bool) -> Result<(), LogError>;
+
+    /// Ends in order.
+    fn close(&mut self);
+}
+
+/// Why a log did not take what it was given.
+#[derive(Debug, Clone)]
+pub(crate) enum LogError {
+    /// There is no room. The log is as it was before.
+    NoRoom(String),
+    /// What the log has on disk is not known any more.
+    Failed(String),
+}
+
+/// Called once when durability can no longer be promised, with the reason. It should end the process.
+pub type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Most batches that wait for the disk at a time; further ones wait for their turn before that.
+const WAITING: usize = 4096;
+/// Bytes after which a group is full. A larger batch makes a group of its own.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// The largest batch of a local store: a frame of the log is held in memory as a whole.
+pub(crate) const LIMITS: Limits = Limits { operations: 10_000, bytes: 32 << 20 };
+
+/// A backend that orders batches itself.
+pub(crate) struct Sequencer {
+    core: Arc<Core>,
+    inbox: Arc<Inbox>,
+    turns: Semaphore,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    state: Mutex<InboxState>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct InboxState {
+    requests: Vec<Request>,
+    /// Why no more requests are taken.
+    stopped: Option<String>,
+}
+
+type Reply = oneshot::Sender<Result<Committed, CommitError>>;
+
+enum Request {
+    Commit(Batch, Reply),
+    RenewEpoch(Epoch, oneshot::Sender<Result<(), CommitError>>),
+    Compact(oneshot::Sender<Result<(), CommitError>>),
+}
+
+impl Sequencer {
+    /// Starts ordering batches after what the core has been loaded with.
+    pub(crate) fn start(core: Arc<Core>, log: impl Log, on_failure: OnFailure) -> std::io::Result<Self> {
+        let inbox = Arc::new(Inbox::default());
+        let worker = Worker { core: core.clone(), inbox: inbox.clone(), log, on_failure };
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { core, inbox, turns: Semaphore::new(WAITING), thread: Mutex::new(Some(thread)) })
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, CommitError>>) -> Request,
+    ) -> Result<T, CommitError> {
+        let _turn = self.turns.acquire().await;
+        let (reply, answer) = oneshot::channel();
+        self.inbox.push(request(reply))?;
+        answer.await.unwrap_or_else(|_| Err(CommitError::Stopped("the store failed".to_owned())))
+    }
+}
+
+impl Backend for Sequencer {
+    fn commit(&self, batch: Batch) -> Pending<'_, Result<Committed, CommitError>> {
+        Box::pin(self.ask(|reply| Request::Commit(batch, reply)))
+    }
+
+    fn catch_up(&self) -> Pending<'_, Result<Revision, CommitError>> {
+        Box::pin(std::future::ready(Ok(self.core.revision())))
+    }
+
+    fn renew_epoch(&self) -> Pending<'_, Result<Epoch, CommitError>> {
+        Box::pin(async move {
+            let epoch = Epoch::random().map_err(|error| CommitError::Unavailable(error.to_string()))?;
+            self.ask(|reply| Request::RenewEpoch(epoch, reply)).await?;
+            Ok(epoch)
+        })
+    }
+
+    fn compact(&self) -> Pending<'_, Result<(), CommitError>> {
+        Box::pin(self.ask(Request::Compact))
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            self.inbox.stop("it was closed");
+            let thread = self.thread.lock().take();
+            if let Some(thread) = thread {
+                // Joining is short: what waits is refused, and what is being written is one group.
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            }
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+}
+
+impl Drop for Sequencer {
+    fn drop(&mut self) {
+        self.inbox.stop("it was dropped");
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Inbox {
+    fn push(&self, request: Request) -> Result<(), CommitError> {
+        let mut state = self.state.lock();
+        if let Some(why) = &state.stopped {
+            return Err(CommitError::Stopped(why.clone()));
+        }
+        state.requests.push(request);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    fn stop(&self, why: &str) {
+        self.state.lock().stopped.get_or_insert_with(|| why.to_owned());
+        self.arrived.notify_one();
+    }
+
+    /// Waits for requests; `None` when there will be no more.
+    fn take(&self) -> Option<Vec<Request>> {
+        let mut state = self.state.lock();
+        while state.requests.is_empty() && state.stopped.is_none() {
+            self.arrived.wait(&mut state);
+        }
+        if let Some(why) = state.stopped.clone() {
+            state.requests.drain(..).for_each(|request| request.refuse(CommitError::Stopped(why.clone())));
+            return None;
+        }
+        Some(std::mem::take(&mut state.requests))
+    }
+}
+
+impl Request {
+    fn refuse(self, error: CommitError) {
+        // Whoever does not wait for the answer any more does not need it.
+        match self {
+            Self::Commit(_, reply) => drop(reply.send(Err(error))),
+            Self::RenewEpoch(_, reply) | Self::Compact(reply) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+/// The thread's own state.
+struct Worker<L> {
+    core: Arc<Core>,
+    inbox: Arc<Inbox>,
+    log: L,
+    on_failure: OnFailure,
+}
+
+/// Batches that become durable together.
+struct Group {
+    next: Revision,
+    changes: Vec<Change>,
+    bytes: usize,
+    /// When each key that the group touches was modified and created, if it exists afterwards.
+    touched: HashMap<Box<str>, Option<(Revision, Revision)>>,
+    decided: Vec<(Reply, Result<Committed, CommitError>)>,
+}
+
+impl<L: Log> Worker<L> {
+    fn run(mut self) {
+        while let Some(requests) = self.inbox.take() {
+            if let Err(error) = self.serve(requests) {
+                let why = match error {
+                    LogError::NoRoom(why) | LogError::Failed(why) => why,
+                };
+                self.inbox.stop(&why);
+                (self.on_failure)(&why);
+            }
+        }
+        self.log.close();
+    }
+
+    /// Serves requests in order. An error means that the store must stop.
+    fn serve(&mut self, requests: Vec<Request>) -> Result<(), LogError> {
+        let mut group = Group::after(self.core.revision());
+        let mut compactions = Vec::new();
+        for request in requests {
+            match request {
+                Request::Commit(batch, reply) => {
+                    if group.bytes > 0 && group.bytes + batch.weight() > GROUP_BYTES {
+                        let full = std::mem::replace(&mut group, Group::after(Revision::ZERO));
+                        self.commit(full)?;
+                        group = Group::after(self.core.revision());
+                    }
+                    group.decide(&self.core, batch, reply);
+                }
+                Request::RenewEpoch(epoch, reply) => {
+                    let outcome = self.log.renew_epoch(epoch);
+                    if outcome.is_ok() {
+                        self.core.set_epoch(epoch);
+                    }
+                    let answer = outcome.as_ref().copied().map_err(answer_for);
+                    let _ = reply.send(answer);
+                    stop_if_failed(outcome)?;
+                }
+                Request::Compact(reply) => compactions.push(reply),
+            }
+        }
+        self.commit(group)?;
+        let outcome = self.log.tidy(&self.core, !compactions.is_empty());
+        for reply in compactions {
+            let _ = reply.send(outcome.as_ref().copied().map_err(answer_for));
+        }
+        stop_if_failed(outcome)
+    }
+
+    fn commit(&mut self, group: Group) -> Result<(), LogError> {
+        let outcome = if group.changes.is_empty() { Ok(()) } else { self.log.append(&group.changes) };
+        if outcome.is_ok() {
+            self.core.apply(group.changes);
+        }
+        for (reply, decision) in group.decided {
+            // A conflict may have been with a change of this very group: if that did not happen, nobody knows.
+            let answer = outcome.as_ref().map_err(answer_for).and(decision);
+            match &answer {
+                Ok(_) => self.core.counters.commits.add(1),
+                Err(CommitError::Conflict { .. }) => self.core.counters.conflicts.add(1),
+                Err(_) => {}
+            }
+            let _ = reply.send(answer);
+        }
+        stop_if_failed(outcome)
+    }
+}
+
+fn answer_for(error: &LogError) -> CommitError {
+    match error {
+        LogError::NoRoom(why) => CommitError::NoRoom(why.clone()),
+        LogError::Failed(why) => CommitError::Stopped(why.clone()),
+    }
+}
+
+/// Lack of room passes; anything else does not.
+fn stop_if_failed(outcome: Result<(), LogError>) -> Result<(), LogError> {
+    match outcome {
+        Err(LogError::NoRoom(_)) => Ok(()),
+        other => other,
+    }
+}
+
+impl Group {
+    fn after(revision: Revision) -> Self {
+        Self { next: revision.plus(1), changes: Vec::new(), bytes: 0, touched: HashMap::new(), decided: Vec::new() }
+    }
+
+    /// Decides a batch against the image and what the group already does to it.
+    fn decide(&mut self, core: &Core, batch: Batch, reply: Reply) {
+        let current = |key: &str| match self.touched.get(key) {
+            Some(touched) => *touched,
+            None => core.image.modified(key),
+        };
+        let states: Vec<_> = batch.operations.iter().map(|operation| current(operation.key.as_str())).collect();
+        let mut pairs = batch.operations.iter().zip(&states);
+        let unmet = pairs.find(|(operation, state)| !operation.expect.holds(state.map(|(modified, _)| modified)));
+        let decision = match unmet {
+            Some((operation, state)) => {
+                let current = state.map(|(modified, _)| modified);
+                Err(CommitError::Conflict { key: operation.key.clone(), current })
+            }
+            None => {
+                self.bytes += batch.weight();
+                let operations = batch.operations.into_iter().zip(states);
+                let revisions = operations.map(|(operation, state)| self.accept(operation, state)).collect();
+                Ok(Committed { revision: Revision::new(self.next.get() - 1), revisions })
+            }
+        };
+        self.decided.push((reply, decision));
+    }
+
+    /// Adds an operation to the group and returns its revision if it changes anything.
+    fn accept(&mut self, operation: Operation, state: Option<(Revision, Revision)>) -> Option<Revision> {
+        let modified = self.next;
+        let content = match operation.action {
+            Action::Check => return None,
+            Action::Delete if state.is_none() => return None,
+            Action::Delete => None,
+            Action::Put(content) => Some((state.map_or(modified, |(_, created)| created), content)),
+        };
+        let now = content.as_ref().map(|(created, _)| (modified, *created));
+        self.touched.insert(operation.key.as_str().into(), now);
+        self.changes.push(Change { key: operation.key, modified, content });
+        self.next = self.next.plus(1);
+        Some(modified)
+    }
+}

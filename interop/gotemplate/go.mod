@@ -1,0 +1,3 @@
+module orrery.io/interop/gotemplate
+
+go 1.26
