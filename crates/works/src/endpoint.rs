@@ -23,6 +23,8 @@ use crate::{
 
 /// How often a machine is told that time has passed.
 const TICK: Duration = Duration::from_secs(1);
+/// How many packets are handled before anything else gets its turn.
+const AT_ONCE: usize = 64;
 /// How many calls of the owner may wait.
 const MAX_CALLS: usize = 64;
 
@@ -257,18 +259,26 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                     }
                     None => return Ok(()),
                 },
-                incoming = self.link.incoming.recv() => match incoming {
-                    Some(incoming) => self.incoming(incoming).await?,
-                    None => return Err(std::io::Error::other("the transport has ended")),
-                },
-                permit = outgoing.reserve(), if waits => match permit {
-                    Ok(permit) => {
-                        if let Some(packet) = self.desk.next_packet() {
-                            permit.send(packet);
-                        }
+                incoming = self.link.incoming.recv() => {
+                    let mut next = Some(incoming.ok_or_else(ended)?);
+                    for _ in 0..AT_ONCE {
+                        let Some(incoming) = next else { break };
+                        self.incoming(incoming).await?;
+                        next = self.link.incoming.try_recv().ok();
                     }
-                    Err(_) => return Err(std::io::Error::other("the transport has ended")),
-                },
+                    if let Some(incoming) = next {
+                        self.incoming(incoming).await?;
+                    }
+                }
+                permit = outgoing.reserve(), if waits => {
+                    let mut room = Some(permit.map_err(|_| ended())?);
+                    for _ in 0..AT_ONCE {
+                        let Some(permit) = room else { break };
+                        let Some(packet) = self.desk.next_packet() else { break };
+                        permit.send(packet);
+                        room = outgoing.try_reserve().ok();
+                    }
+                }
                 _ = ticks.tick() => {
                     let effects = self.party.on_tick(self.desk.clock.now());
                     self.carry_out(effects).await?;
@@ -304,6 +314,10 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
     async fn carry_out(&mut self, effects: Vec<P::Effect>) -> std::io::Result<()> {
         carry_out::<P, J>(effects, &mut self.journal, &mut self.desk, &self.reports).await
     }
+}
+
+fn ended() -> std::io::Error {
+    std::io::Error::other("the transport has ended")
 }
 
 async fn carry_out<P: Party, J: Journal<P::Record>>(

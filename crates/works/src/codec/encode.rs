@@ -240,7 +240,7 @@ impl<'a> Event<'a> {
 
     fn binary(self, topic: String) -> Result<Packet, EncodeError> {
         let mut properties = Vec::with_capacity(5 + self.attributes.len());
-        let mut put = |name: &str, value: String| properties.push((format!("ce-{name}"), value));
+        let mut put = |name: &str, value: String| properties.push((["ce-", name].concat(), value));
         put("id", self.id);
         put("source", self.source.into_owned());
         put("specversion", "1.0".to_owned());
