@@ -223,20 +223,20 @@ impl Agent {
     pub fn receive(&mut self, message: Message, now: Timestamp) -> Vec<Effect> {
         match message {
             Message::Spec(spec) if spec.cluster == self.config.cluster && self.obeys(&spec.source) => {
-                self.heard(&spec.source, spec.epoch.as_ref());
+                self.heard(&spec.source, spec.epoch.as_ref(), now);
                 self.spec(spec, now);
             }
             Message::StatusResync(resync)
                 if resync.cluster.as_ref().is_none_or(|cluster| *cluster == self.config.cluster)
                     && self.obeys(&resync.source) =>
             {
-                self.heard(&resync.source, None);
+                self.heard(&resync.source, None, now);
                 self.answer(resync, now);
             }
             Message::ResyncCompleted(completed)
                 if completed.cluster == self.config.cluster && self.obeys(&completed.source) =>
             {
-                self.heard(&completed.source, Some(&completed.epoch));
+                self.heard(&completed.source, Some(&completed.epoch), now);
                 self.completed(completed, now);
             }
             _ => {}
@@ -248,12 +248,18 @@ impl Agent {
         self.config.sources.is_empty() || self.config.sources.contains(source)
     }
 
-    fn heard(&mut self, source: &SourceId, epoch: Option<&Epoch>) {
+    fn heard(&mut self, source: &SourceId, epoch: Option<&Epoch>, now: Timestamp) {
         let new = !self.sources.contains_key(source);
         let peer = self.sources.entry(source.clone()).or_default();
         let changed = epoch.is_some() && peer.epoch.as_ref() != epoch;
         if changed {
             peer.epoch = epoch.cloned();
+        }
+        if new {
+            // It may have come after our request. If it does not answer, it is asked.
+            peer.unanswered = true;
+            let pause = self.entropy.jittered(self.config.answer_within);
+            self.retry.get_or_insert(Retry { at: later(now, pause), attempt: 0 });
         }
         if new || changed {
             let record = Record::Source(source.clone(), peer.epoch.clone());

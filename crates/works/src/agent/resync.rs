@@ -30,8 +30,10 @@ impl Agent {
         self.retry = None;
         let unanswered = self.sources.is_empty() || self.sources.values().any(|peer| peer.unanswered);
         if unanswered && retry.attempt < self.config.attempts {
-            self.request(false, retry.attempt + 1, now);
+            return self.request(false, retry.attempt + 1, now);
         }
+        // Whoever never told an epoch does not know how to answer.
+        self.sources.values_mut().for_each(|peer| peer.unanswered &= peer.epoch.is_some());
     }
 
     /// Asks every known source for what is newer than what the agent has, or for everything.
@@ -51,8 +53,8 @@ impl Agent {
 
     fn request_from(&mut self, source: &SourceId, others: Vec<SourceId>, everything: bool) {
         let Some(peer) = self.sources.get_mut(source) else { return };
-        // Only sources that have told an epoch are known to answer.
-        peer.unanswered = peer.epoch.is_some();
+        // Sources that have told an epoch are known to answer.
+        peer.unanswered |= peer.epoch.is_some();
         let scope = Scope { listed: Some(source.clone()), epoch: peer.epoch.clone(), others, ..Scope::default() };
         let held = if everything { Vec::new() } else { self.held_of(source, scope.epoch.as_ref()) };
         let pages = pages(held, self.config.page_bytes, |held| &held.id);

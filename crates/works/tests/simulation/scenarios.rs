@@ -421,6 +421,24 @@ fn replayed_messages_change_nothing() {
     assert_eq!(agent.work(&key()), Some((version(4), false)));
 }
 
+/// The agent was first, and its question reached nobody: it asks the source as soon as it hears of it.
+#[test]
+fn a_source_that_starts_after_the_agent_is_asked() {
+    let (mut source, mut agent) = (new_source(), new_agent());
+    drop(agent.connected(at(0)));
+    drop(source.put(desired(1), at(0)).unwrap());
+    for message in sent_by_source(source.connected(at(1))) {
+        if matches!(message, Message::StatusResync(_)) {
+            agent.receive(message, at(1));
+        }
+    }
+    let asked = sent_by_agent(agent.tick(at(30)));
+    assert!(matches!(asked.as_slice(), [Message::SpecResync(_)]), "{asked:?}");
+    converse(&mut source, &mut agent, Vec::new(), asked, at(30));
+    assert_eq!(agent.works(), 1);
+    assert!(sent_by_agent(agent.tick(at(100))).is_empty(), "once it has answered, it is left in peace");
+}
+
 /// How long a silent cluster is left alone grows, and shrinks again when it speaks.
 #[test]
 fn a_silent_cluster_is_tried_less_and_less_often() {
