@@ -278,6 +278,7 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                         permit.send(packet);
                         room = outgoing.try_reserve().ok();
                     }
+                    self.desk.count_waiting();
                 }
                 _ = ticks.tick() => {
                     let effects = self.party.on_tick(self.desk.clock.now());
@@ -334,7 +335,7 @@ async fn carry_out<P: Party, J: Journal<P::Record>>(
             Task::Report(report) => drop(reports.send(report).await),
         }
     }
-    desk.counters.waiting.store(desk.outbox.len() as u64, Relaxed);
+    desk.count_waiting();
     Ok(())
 }
 
@@ -367,6 +368,10 @@ impl Desk {
         self.connected = true;
         self.max_packet = max_packet.unwrap_or(usize::MAX).min(self.config.max_packet);
         self.counters.connections.fetch_add(1, Relaxed);
+    }
+
+    fn count_waiting(&self) {
+        self.counters.waiting.store(self.outbox.len() as u64, Relaxed);
     }
 
     /// Reads a packet; one that cannot be read leaves a line and a number, nothing else.
