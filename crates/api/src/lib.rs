@@ -1,1 +1,3 @@
 //! Kinds and names: serde and CRD types and their validation, nothing that runs.
+
+pub mod work;

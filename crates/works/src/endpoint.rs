@@ -1,0 +1,441 @@
+//! One end at work: it joins a state machine to a transport and to whoever keeps its records.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    Agent, Codec, Dialect, Entropy, Message, Packet, Source, agent,
+    clock::later,
+    codec::Stamp,
+    outbox::Outbox,
+    source,
+    transport::{Incoming, Link},
+};
+
+/// How often a machine is told that time has passed.
+const TICK: Duration = Duration::from_secs(1);
+/// How many packets are handled before anything else gets its turn.
+const AT_ONCE: usize = 64;
+/// How many calls of the owner may wait.
+const MAX_CALLS: usize = 64;
+
+/// A state machine that an endpoint can drive.
+pub trait Party: Send + 'static {
+    /// What it wants done.
+    type Effect: Send;
+    /// What must be kept.
+    type Record: Send;
+    /// What its owner should hear.
+    type Report: Send;
+
+    /// The transport has subscribed.
+    fn on_connected(&mut self, now: Timestamp) -> Vec<Self::Effect>;
+    /// The transport has lost its connection.
+    fn on_disconnected(&mut self);
+    /// A message arrived.
+    fn on_message(&mut self, dialect: Dialect, message: Message, now: Timestamp) -> Vec<Self::Effect>;
+    /// Time has passed.
+    fn on_tick(&mut self, now: Timestamp) -> Vec<Self::Effect>;
+    /// Says who carries out an effect.
+    fn assign(effect: Self::Effect) -> Task<Self::Record, Self::Report>;
+}
+
+/// Who carries out an effect.
+#[derive(Debug)]
+pub enum Task<R, E> {
+    /// The journal.
+    Record(R),
+    /// The transport; in every dialect of the endpoint when none is named.
+    Send(Option<Dialect>, Message),
+    /// The owner.
+    Report(E),
+}
+
+impl Party for Source {
+    type Effect = source::Effect;
+    type Record = source::Record;
+    type Report = source::Effect;
+
+    fn on_connected(&mut self, now: Timestamp) -> Vec<Self::Effect> {
+        self.connected(now)
+    }
+
+    fn on_disconnected(&mut self) {}
+
+    fn on_message(&mut self, dialect: Dialect, message: Message, now: Timestamp) -> Vec<Self::Effect> {
+        self.receive(dialect, message, now)
+    }
+
+    fn on_tick(&mut self, now: Timestamp) -> Vec<Self::Effect> {
+        self.tick(now)
+    }
+
+    fn assign(effect: Self::Effect) -> Task<Self::Record, Self::Report> {
+        match effect {
+            source::Effect::Record(record) => Task::Record(record),
+            source::Effect::Send(dialect, message) => Task::Send(Some(dialect), message),
+            report => Task::Report(report),
+        }
+    }
+}
+
+impl Party for Agent {
+    type Effect = agent::Effect;
+    type Record = agent::Record;
+    type Report = agent::Effect;
+
+    fn on_connected(&mut self, now: Timestamp) -> Vec<Self::Effect> {
+        self.connected(now)
+    }
+
+    fn on_disconnected(&mut self) {
+        self.disconnected();
+    }
+
+    fn on_message(&mut self, _dialect: Dialect, message: Message, now: Timestamp) -> Vec<Self::Effect> {
+        self.receive(message, now)
+    }
+
+    fn on_tick(&mut self, now: Timestamp) -> Vec<Self::Effect> {
+        self.tick(now)
+    }
+
+    fn assign(effect: Self::Effect) -> Task<Self::Record, Self::Report> {
+        match effect {
+            agent::Effect::Record(record) => Task::Record(record),
+            agent::Effect::Send(message) => Task::Send(None, message),
+            report => Task::Report(report),
+        }
+    }
+}
+
+/// Keeps records. A record that is returned from must be durable.
+pub trait Journal<R>: Send + 'static {
+    /// Keeps one record.
+    fn keep(&mut self, record: R) -> impl Future<Output = std::io::Result<()>> + Send;
+}
+
+/// Forgets everything: for an agent whose works are kept elsewhere, and for measurements.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl<R: Send + 'static> Journal<R> for NoJournal {
+    async fn keep(&mut self, _record: R) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What an endpoint has seen; shared with whoever publishes metrics.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Packets read as messages.
+    pub received: AtomicU64,
+    /// Packets handed to the transport.
+    pub sent: AtomicU64,
+    /// Packets that could not be read.
+    pub refused: AtomicU64,
+    /// Messages that could not be written, or were larger than the broker takes.
+    pub unsendable: AtomicU64,
+    /// Connections made.
+    pub connections: AtomicU64,
+    /// Messages that wait for the transport at the moment.
+    pub waiting: AtomicU64,
+}
+
+/// Speaks to a machine that an endpoint drives.
+#[derive(Debug)]
+pub struct Handle<P: Party> {
+    calls: mpsc::Sender<Call<P>>,
+    counters: Arc<Counters>,
+}
+
+impl<P: Party> Clone for Handle<P> {
+    fn clone(&self) -> Self {
+        Self { calls: self.calls.clone(), counters: self.counters.clone() }
+    }
+}
+
+/// What is done to a machine between two messages.
+struct Call<P: Party>(Box<Deed<P>>);
+
+type Deed<P> = dyn FnOnce(&mut P, Timestamp) -> Vec<<P as Party>::Effect> + Send;
+
+impl<P: Party> std::fmt::Debug for Call<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Call")
+    }
+}
+
+/// The endpoint has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the endpoint has ended")]
+pub struct Ended;
+
+impl<P: Party> Handle<P> {
+    /// Calls the machine; its effects are carried out before the next message is looked at.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut P, Timestamp) -> (T, Vec<P::Effect>) + Send + 'static,
+    ) -> Result<T, Ended> {
+        let (answer, answered) = oneshot::channel();
+        let call = Call(Box::new(move |party: &mut P, now| {
+            let (value, effects) = call(party, now);
+            // A caller that stopped waiting does not undo its call.
+            let _gone = answer.send(value);
+            effects
+        }));
+        self.calls.send(call).await.map_err(|_| Ended)?;
+        answered.await.map_err(|_| Ended)
+    }
+
+    /// What the endpoint has seen.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// A machine with everything around it.
+#[derive(Debug)]
+pub struct Endpoint<P: Party, J> {
+    party: P,
+    link: Link,
+    journal: J,
+    desk: Desk,
+    calls: mpsc::Receiver<Call<P>>,
+    reports: mpsc::Sender<P::Report>,
+}
+
+/// How an endpoint presents itself.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The dialects it speaks, each on its topics.
+    pub codecs: Vec<Codec>,
+    /// The name an agent signs with.
+    pub agent: String,
+    /// The most bytes of a packet, whatever the broker takes.
+    pub max_packet: usize,
+}
+
+impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
+    /// Puts the parts together. `effects` are those the machine was made with.
+    pub async fn start(
+        party: P,
+        effects: Vec<P::Effect>,
+        link: Link,
+        mut journal: J,
+        config: Config,
+        reports: mpsc::Sender<P::Report>,
+    ) -> std::io::Result<(Self, Handle<P>)> {
+        let (sender, calls) = mpsc::channel(MAX_CALLS);
+        let mut desk = Desk::new(config);
+        let handle = Handle { calls: sender, counters: desk.counters.clone() };
+        carry_out::<P, J>(effects, &mut journal, &mut desk, &reports).await?;
+        Ok((Self { party, link, journal, desk, calls, reports }, handle))
+    }
+
+    /// Works until `shutdown`, until every handle is gone, or until a record cannot be kept.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        tokio::pin!(shutdown);
+        let outgoing = self.link.outgoing.clone();
+        loop {
+            let waits = !self.desk.outbox.is_empty() && self.desk.connected;
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                call = self.calls.recv() => match call {
+                    Some(Call(call)) => {
+                        let effects = call(&mut self.party, self.desk.clock.now());
+                        self.carry_out(effects).await?;
+                    }
+                    None => return Ok(()),
+                },
+                incoming = self.link.incoming.recv() => {
+                    let mut next = Some(incoming.ok_or_else(ended)?);
+                    for _ in 0..AT_ONCE {
+                        let Some(incoming) = next else { break };
+                        self.incoming(incoming).await?;
+                        next = self.link.incoming.try_recv().ok();
+                    }
+                    if let Some(incoming) = next {
+                        self.incoming(incoming).await?;
+                    }
+                }
+                permit = outgoing.reserve(), if waits => {
+                    let mut room = Some(permit.map_err(|_| ended())?);
+                    for _ in 0..AT_ONCE {
+                        let Some(permit) = room else { break };
+                        let Some(packet) = self.desk.next_packet() else { break };
+                        permit.send(packet);
+                        room = outgoing.try_reserve().ok();
+                    }
+                    self.desk.count_waiting();
+                }
+                _ = ticks.tick() => {
+                    let effects = self.party.on_tick(self.desk.clock.now());
+                    self.carry_out(effects).await?;
+                }
+            }
+        }
+    }
+
+    async fn incoming(&mut self, incoming: Incoming) -> std::io::Result<()> {
+        let now = self.desk.clock.now();
+        match incoming {
+            Incoming::Connected { max_packet } => {
+                self.desk.on_connected(max_packet);
+                let effects = self.party.on_connected(now);
+                self.carry_out(effects).await
+            }
+            Incoming::Disconnected => {
+                self.desk.connected = false;
+                self.party.on_disconnected();
+                Ok(())
+            }
+            Incoming::Packet(packet, receipt) => {
+                if let Some((dialect, message)) = self.desk.read(&packet) {
+                    let effects = self.party.on_message(dialect, message, now);
+                    self.carry_out(effects).await?;
+                }
+                drop(receipt);
+                Ok(())
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, effects: Vec<P::Effect>) -> std::io::Result<()> {
+        carry_out::<P, J>(effects, &mut self.journal, &mut self.desk, &self.reports).await
+    }
+}
+
+fn ended() -> std::io::Error {
+    std::io::Error::other("the transport has ended")
+}
+
+async fn carry_out<P: Party, J: Journal<P::Record>>(
+    effects: Vec<P::Effect>,
+    journal: &mut J,
+    desk: &mut Desk,
+    reports: &mpsc::Sender<P::Report>,
+) -> std::io::Result<()> {
+    for effect in effects {
+        match P::assign(effect) {
+            Task::Record(record) => journal.keep(record).await?,
+            Task::Send(dialect, message) => desk.outbox.push(dialect, message),
+            // An owner that no longer listens does not need to know.
+            Task::Report(report) => drop(reports.send(report).await),
+        }
+    }
+    desk.count_waiting();
+    Ok(())
+}
+
+/// Where messages become packets and packets messages.
+#[derive(Debug)]
+struct Desk {
+    config: Config,
+    max_packet: usize,
+    connected: bool,
+    outbox: Outbox,
+    clock: Clock,
+    entropy: Entropy,
+    counters: Arc<Counters>,
+}
+
+impl Desk {
+    fn new(config: Config) -> Self {
+        Self {
+            max_packet: config.max_packet,
+            config,
+            connected: false,
+            outbox: Outbox::default(),
+            clock: Clock::start(),
+            entropy: Entropy::from_system(),
+            counters: Arc::default(),
+        }
+    }
+
+    fn on_connected(&mut self, max_packet: Option<usize>) {
+        self.connected = true;
+        self.max_packet = max_packet.unwrap_or(usize::MAX).min(self.config.max_packet);
+        self.counters.connections.fetch_add(1, Relaxed);
+    }
+
+    fn count_waiting(&self) {
+        self.counters.waiting.store(self.outbox.len() as u64, Relaxed);
+    }
+
+    /// Reads a packet; one that cannot be read leaves a line and a number, nothing else.
+    fn read(&self, packet: &Packet) -> Option<(Dialect, Message)> {
+        let dialect = Dialect::of_topic(&packet.topic);
+        let codec = self.config.codecs.iter().find(|codec| codec.dialect() == dialect)?;
+        match codec.decode(packet) {
+            Ok(message) => {
+                self.counters.received.fetch_add(1, Relaxed);
+                Some((dialect, message))
+            }
+            Err(error) => {
+                self.counters.refused.fetch_add(1, Relaxed);
+                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                tracing::warn!(topic = %packet.topic, reason = error.reason(), %error, cause, "dropped an event");
+                None
+            }
+        }
+    }
+
+    /// The next packet that can be sent, if there is any.
+    fn next_packet(&mut self) -> Option<Packet> {
+        while let Some((dialect, message)) = self.outbox.pop() {
+            if let Some(packet) = self.write(dialect, &message) {
+                self.counters.sent.fetch_add(1, Relaxed);
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn write(&mut self, dialect: Option<Dialect>, message: &Message) -> Option<Packet> {
+        let speaks = |codec: &&Codec| dialect.is_none_or(|dialect| codec.dialect() == dialect);
+        let codec = self.config.codecs.iter().find(speaks)?;
+        let stamp = Stamp { id: self.entropy.next_u128(), time: self.clock.now(), agent: &self.config.agent };
+        match codec.encode(message, stamp) {
+            Ok(packet) if packet.wire_bytes() <= self.max_packet => return Some(packet),
+            Ok(packet) => {
+                let (bytes, most) = (packet.wire_bytes(), self.max_packet);
+                tracing::warn!(topic = %packet.topic, bytes, most, "an event is larger than the broker takes");
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                tracing::debug!(%error, cause, "cannot send an event");
+            }
+        }
+        self.counters.unsendable.fetch_add(1, Relaxed);
+        None
+    }
+}
+
+/// The time of day, which never goes back while the program runs.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    started: Instant,
+    at: Timestamp,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { started: Instant::now(), at: Timestamp::now() }
+    }
+
+    fn now(&self) -> Timestamp {
+        later(self.at, self.started.elapsed())
+    }
+}

@@ -1,0 +1,87 @@
+//! A broker inside the process: for the built-in agent, for tests and for measurements.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::mpsc;
+
+use super::{Incoming, Link, Receipt, Transport};
+use crate::{Packet, topic};
+
+/// A broker that hands each packet to every link whose filters match.
+#[derive(Clone, Debug)]
+pub struct Loopback {
+    subscribers: Arc<Mutex<Vec<Subscriber>>>,
+    capacity: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Subscriber {
+    filters: Arc<[String]>,
+    incoming: mpsc::Sender<Incoming>,
+}
+
+impl Loopback {
+    /// A broker whose queues hold this many packets each. A publisher waits for a full one.
+    pub fn new(capacity: usize) -> Self {
+        Self { subscribers: Arc::default(), capacity: capacity.max(1) }
+    }
+
+    fn subscribe(&self, filters: Vec<String>) -> mpsc::Receiver<Incoming> {
+        // One place more, so that the news of the connection always fits.
+        let (incoming, receiver) = mpsc::channel(self.capacity + 1);
+        let _fits = incoming.try_send(Incoming::Connected { max_packet: None });
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|subscriber| !subscriber.incoming.is_closed());
+        subscribers.push(Subscriber { filters: filters.into(), incoming });
+        receiver
+    }
+
+    fn receivers(&self, topic: &str) -> Vec<mpsc::Sender<Incoming>> {
+        let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let wants = |subscriber: &&Subscriber| subscriber.filters.iter().any(|filter| topic::matches(filter, topic));
+        subscribers.iter().filter(wants).map(|subscriber| subscriber.incoming.clone()).collect()
+    }
+}
+
+impl Transport for Loopback {
+    type Error = Infallible;
+
+    fn open(self, filters: Vec<String>) -> Result<Link, Infallible> {
+        let incoming = self.subscribe(filters);
+        let (outgoing, mut packets) = mpsc::channel::<Packet>(self.capacity);
+        let task = tokio::spawn(async move {
+            while let Some(packet) = packets.recv().await {
+                for receiver in self.receivers(&packet.topic) {
+                    // A receiver that has gone away misses nothing.
+                    let _closed = receiver.send(Incoming::Packet(packet.clone(), Receipt::default())).await;
+                }
+            }
+        });
+        Ok(Link { outgoing, incoming, task: Some(task) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn packets_reach_those_who_want_them() {
+        let broker = Loopback::new(4);
+        let mut one = broker.clone().open(vec!["a/+".to_owned()]).unwrap();
+        let mut two = broker.clone().open(vec!["b/#".to_owned()]).unwrap();
+        for link in [&mut one, &mut two] {
+            assert!(matches!(link.incoming.recv().await, Some(Incoming::Connected { .. })));
+        }
+        let packet = |topic: &str| Packet { topic: topic.to_owned(), ..Packet::default() };
+        one.outgoing.send(packet("b/x")).await.unwrap();
+        two.outgoing.send(packet("a/y")).await.unwrap();
+        let Some(Incoming::Packet(got, _)) = two.incoming.recv().await else { panic!() };
+        assert_eq!(got.topic, "b/x");
+        let Some(Incoming::Packet(got, _)) = one.incoming.recv().await else { panic!() };
+        assert_eq!(got.topic, "a/y");
+    }
+}

@@ -1,0 +1,189 @@
+//! A source and an agent on a broker, with a cluster that applies everything at once.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use orrery_api::work::{Condition, ManifestWorkStatus};
+use orrery_works::{
+    Bundle, Codec, Dialect, Entropy, ResourceId, Version,
+    agent::{self, Agent, Key, Memory},
+    endpoint::{self, Endpoint, Handle, NoJournal},
+    mqtt::{self, Mqtt},
+    source::{self, Desired, Effect, Ledger, Source},
+    transport::Transport,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::broker::Broker;
+
+/// A running end. It stops when told, or when dropped with its runtime.
+pub(crate) struct End<P: endpoint::Party> {
+    pub(crate) handle: Handle<P>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl<P: endpoint::Party> End<P> {
+    pub(crate) async fn stop(self) {
+        let _ended = self.stop.send(());
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+/// What a source has heard.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) statuses: BTreeMap<String, (i64, String)>,
+    pub(crate) events: usize,
+    pub(crate) gone: Vec<String>,
+}
+
+pub(crate) fn mqtt_config(broker: &Broker, client: &str) -> mqtt::Config {
+    mqtt::Config {
+        reconnect_after: Duration::from_millis(20),
+        reconnect_at_most: Duration::from_millis(200),
+        ..mqtt::Config::new("127.0.0.1", broker.port, client)
+    }
+}
+
+fn endpoint_config(codecs: Vec<Codec>) -> endpoint::Config {
+    endpoint::Config { codecs, agent: "cluster1-agent".to_owned(), max_packet: 1 << 20 }
+}
+
+fn spawn<P: endpoint::Party>(endpoint: Endpoint<P, NoJournal>, handle: Handle<P>) -> End<P> {
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(endpoint.run(async move {
+        // A dropped sender ends it as well.
+        let _ended = stopped.await;
+    }));
+    End { handle, stop, task }
+}
+
+/// Starts the source `hub1`, which speaks both dialects.
+pub(crate) async fn source(
+    config: mqtt::Config,
+    ledger: Ledger,
+    group: Option<&str>,
+) -> (End<Source>, Arc<Mutex<Heard>>) {
+    let codecs = vec![Codec::of(Dialect::Seed), Codec::of(Dialect::Ocm)];
+    let id = "hub1".parse().unwrap();
+    let filters = codecs.iter().flat_map(|codec| codec.topics().source_filters(&id, group)).collect();
+    let link = Mqtt(config).open(filters).unwrap();
+    let config =
+        source::Config { gather: Duration::ZERO, republish_after: Duration::from_secs(2), ..source::Config::new(id) };
+    let (machine, effects) = Source::new(config, ledger, jiff::Timestamp::now(), Entropy::seeded(1));
+    let (reports, mut reported) = mpsc::channel(64);
+    let (endpoint, handle) =
+        Endpoint::start(machine, effects, link, NoJournal, endpoint_config(codecs), reports).await.unwrap();
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let listener = heard.clone();
+    tokio::spawn(async move {
+        while let Some(report) = reported.recv().await {
+            let mut heard = listener.lock().unwrap();
+            match report {
+                Effect::Status { id, version, status } => {
+                    heard.events += 1;
+                    let message = status.conditions.first().map(|condition| condition.message.clone());
+                    heard.statuses.insert(id.to_string(), (version.get(), message.unwrap_or_default()));
+                }
+                Effect::Gone { id } => heard.gone.push(id.to_string()),
+                _ => {}
+            }
+        }
+    });
+    (spawn(endpoint, handle), heard)
+}
+
+/// Starts the agent of `cluster1`.
+pub(crate) async fn agent(config: mqtt::Config, dialect: Dialect, memory: Memory) -> End<Agent> {
+    let codec = Codec::of(dialect);
+    let cluster: orrery_works::ClusterName = "cluster1".parse().unwrap();
+    let link = Mqtt(config).open(codec.topics().agent_filters(&cluster)).unwrap();
+    let config = agent::Config { answer_within: Duration::from_secs(2), ..agent::Config::new(cluster) };
+    let (machine, effects) = Agent::new(config, memory, jiff::Timestamp::now(), Entropy::seeded(2));
+    let (reports, mut reported) = mpsc::channel(64);
+    let (endpoint, handle) =
+        Endpoint::start(machine, effects, link, NoJournal, endpoint_config(vec![codec]), reports).await.unwrap();
+    let cluster = handle.clone();
+    tokio::spawn(async move {
+        while let Some(report) = reported.recv().await {
+            let done = match report {
+                agent::Effect::Apply { key, version, bundle, .. } => {
+                    let status = applied(&bundle);
+                    cluster.call(move |agent: &mut Agent, now| ((), agent.status(&key, version, status, now))).await
+                }
+                agent::Effect::Remove { key, .. } => {
+                    cluster.call(move |agent: &mut Agent, now| ((), agent.removed(&key, now))).await
+                }
+                _ => Ok(()),
+            };
+            if done.is_err() {
+                return;
+            }
+        }
+    });
+    spawn(endpoint, handle)
+}
+
+/// The status of a work is what its first manifest says.
+fn applied(bundle: &Bundle) -> ManifestWorkStatus {
+    let message = bundle.manifests[0].to_value().unwrap()["data"].to_string();
+    let condition = Condition {
+        r#type: "Applied".into(),
+        status: "True".into(),
+        message,
+        last_transition_time: Some("2026-11-16T00:00:00Z".into()),
+        ..Condition::default()
+    };
+    ManifestWorkStatus { conditions: vec![condition], ..ManifestWorkStatus::default() }
+}
+
+pub(crate) fn desired(id: &str, content: u64) -> Desired {
+    let manifest = format!(r#"[{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{content}}}]"#);
+    let manifests = serde_json::from_str(&manifest).unwrap();
+    let bundle = Arc::new(Bundle { manifests, ..Bundle::default() });
+    Desired { id: id.parse().unwrap(), cluster: "cluster1".parse().unwrap(), name: id.into(), bundle }
+}
+
+impl End<Source> {
+    pub(crate) async fn ready(&self) {
+        self.handle.call(|source: &mut Source, now| ((), source.ready(now))).await.unwrap();
+    }
+
+    pub(crate) async fn put(&self, id: &str, content: u64) {
+        let desired = desired(id, content);
+        self.handle.call(move |source: &mut Source, now| ((), source.put(desired, now).unwrap())).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, id: &str) {
+        let id: ResourceId = id.parse().unwrap();
+        self.handle.call(move |source: &mut Source, now| ((), source.delete(&id, now))).await.unwrap();
+    }
+}
+
+impl End<Agent> {
+    pub(crate) async fn version(&self, id: &str) -> Option<Version> {
+        let key = Key { source: "hub1".parse().unwrap(), id: id.parse().unwrap() };
+        self.handle
+            .call(move |agent: &mut Agent, _| (agent.work(&key), Vec::new()))
+            .await
+            .unwrap()
+            .map(|(version, _)| version)
+    }
+}
+
+/// Polls until it is so.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut so: impl FnMut() -> F) {
+    let poll = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), poll).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+}
