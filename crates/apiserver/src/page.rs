@@ -1,0 +1,108 @@
+//! Where a page of a list ended: the token that brings the client to the next one.
+
+use base64::{
+    DecodeError, Engine,
+    engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Node};
+
+/// The end of a page. Its text is the same as that of Kubernetes' own tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The revision all pages are read at; `None` for the current one.
+    pub revision: Option<u64>,
+    /// The part of the last key that comes after what the list has in common.
+    pub start: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Token<'a> {
+    v: &'a str,
+    rv: i64,
+    start: &'a str,
+}
+
+const VERSION: &str = "meta.k8s.io/v1";
+const ENGINE: GeneralPurpose = URL_SAFE_NO_PAD;
+
+impl Page {
+    /// The token for the client. A start that ends in a zero byte means: after this key.
+    pub fn encode(&self) -> String {
+        let rv = self.revision.and_then(|revision| i64::try_from(revision).ok()).unwrap_or(-1);
+        // Serialising a number and strings cannot fail.
+        let json = serde_json::to_vec(&Token { v: VERSION, rv, start: &self.start }).unwrap_or_default();
+        ENGINE.encode(json)
+    }
+
+    /// Reads a token.
+    pub fn decode(text: &str) -> Result<Self, String> {
+        let bytes = ENGINE.decode(text).map_err(|error| base64_problem(text, &error))?;
+        let node = json::parse(&bytes).map_err(|error| error.to_string())?;
+        let text = |field| match node.get(field) {
+            Some(Node::String(text)) => text.as_str(),
+            _ => "",
+        };
+        let version = text("v");
+        if version != VERSION {
+            return Err(format!("server does not recognize this encoded version {version}"));
+        }
+        let revision = match node.get("rv") {
+            Some(Node::Number(number)) => number.parse::<i64>().unwrap_or(0),
+            _ => 0,
+        };
+        if revision == 0 {
+            return Err(format!("incorrect encoded start resourceVersion (version {VERSION})"));
+        }
+        let start = text("start");
+        if start.is_empty() {
+            return Err(format!("encoded start key empty (version {VERSION})"));
+        }
+        let path = start.strip_prefix('/').unwrap_or(start);
+        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(start.to_owned());
+        }
+        Ok(Self { revision: u64::try_from(revision).ok(), start: path.to_owned() })
+    }
+}
+
+/// What Go says about text that is not base64: at which byte it stops being so.
+fn base64_problem(text: &str, error: &DecodeError) -> String {
+    let position = match *error {
+        DecodeError::InvalidByte(position, _) => position,
+        // Go counts a last group that is cut short from where the group begins.
+        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.trim_end_matches('=').len() / 4 * 4,
+        DecodeError::InvalidLastSymbol(position, _) => position,
+    };
+    format!("illegal base64 data at input byte {position}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_back() {
+        let page = Page { revision: Some(224), start: "ns/a\0".into() };
+        assert_eq!(Page::decode(&page.encode()), Ok(page));
+        let now = Page { revision: None, start: "a\0".into() };
+        assert_eq!(Page::decode(&now.encode()), Ok(now));
+    }
+
+    #[test]
+    fn what_is_no_token() {
+        for (token, problem) in [
+            ("eyJ2IjoidjkifQ==", "illegal base64 data at input byte 14"),
+            ("abc", "invalid character 'i' looking for beginning of value"),
+            ("eyJ2IjoidjkiLCJydiI6NSwic3RhcnQiOiJhIn0", "server does not recognize this encoded version v9"),
+            (
+                "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NX0",
+                "encoded start key empty (version meta.k8s.io/v1)",
+            ),
+            ("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi94In0", "../x"),
+        ] {
+            assert_eq!(Page::decode(token), Err(problem.to_owned()), "{token}");
+        }
+    }
+}

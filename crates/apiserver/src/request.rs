@@ -1,0 +1,11 @@
+//! What a request asks for: its address, its options and the form of answer it accepts.
+
+mod accept;
+mod address;
+mod options;
+mod query;
+
+pub use accept::{Accepted, Encoding, Form, Shape};
+pub use address::{Address, SpaceScope, Target, parse};
+pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
+pub use query::Query;
