@@ -1,1 +1,6 @@
 //! The Kubernetes HTTP API over a store, many spaces in one process.
+
+pub mod field;
+pub mod kinds;
+pub mod registry;
+pub mod schema;
