@@ -87,6 +87,21 @@ impl From<Node> for Value {
     }
 }
 
+impl From<&Value> for Node {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => Self::Number(number.to_string().into()),
+            Value::String(text) => Self::String(text.clone()),
+            Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
+            Value::Object(fields) => {
+                Self::Object(fields.iter().map(|(name, value)| (name.clone(), value.into())).collect())
+            }
+        }
+    }
+}
+
 /// A number from its text: an integer if it is spelt as one and fits, a floating-point number otherwise.
 pub fn number(text: &str) -> Value {
     let integer = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));

@@ -1,0 +1,106 @@
+//! The metadata of an object on its way into the store.
+
+use serde_json::{Map, Value};
+
+/// The metadata of an object that is being written.
+pub struct Metadata<'a>(&'a mut Map<String, Value>);
+
+/// A reference to an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Its group and version.
+    pub api_version: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
+    /// Whether it waits for this object when it is deleted in the foreground.
+    pub blocks: bool,
+}
+
+impl<'a> Metadata<'a> {
+    /// The metadata of an object; made if there is none.
+    pub fn of(object: &'a mut Value) -> Self {
+        if !object.is_object() {
+            *object = Value::Object(Map::new());
+        }
+        let metadata = &mut object["metadata"];
+        if !metadata.is_object() {
+            *metadata = Value::Object(Map::new());
+        }
+        match metadata {
+            Value::Object(fields) => Self(fields),
+            _ => unreachable!("it was just made an object"),
+        }
+    }
+
+    /// A text; empty if it is not there.
+    pub fn text(&self, field: &str) -> &str {
+        self.0.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether a field is there.
+    pub fn has(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Sets a field.
+    pub fn set(&mut self, field: &str, value: impl Into<Value>) {
+        self.0.insert(field.to_owned(), value.into());
+    }
+
+    /// Sets a field to what another object has there, also if that is nothing.
+    pub fn copy(&mut self, field: &str, from: &Value) {
+        match from.pointer(&format!("/metadata/{field}")) {
+            Some(value) if !value.is_null() => self.set(field, value.clone()),
+            _ => self.remove(field),
+        }
+    }
+
+    /// Takes a field out.
+    pub fn remove(&mut self, field: &str) {
+        self.0.remove(field);
+    }
+
+    /// Takes an annotation out, and the annotations with the last of them.
+    pub fn remove_annotation(&mut self, key: &str) {
+        let Some(Value::Object(annotations)) = self.0.get_mut("annotations") else { return };
+        annotations.remove(key);
+        if annotations.is_empty() {
+            self.0.remove("annotations");
+        }
+    }
+}
+
+/// The name of an object.
+pub fn name(object: &Value) -> &str {
+    text(object, "name")
+}
+
+/// A text of an object's metadata; empty if it is not there.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether an object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    !text(object, "deletionTimestamp").is_empty()
+}
+
+/// The finalizers of an object.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The owners in an object's metadata.
+pub fn owners(metadata: &Value) -> impl Iterator<Item = Owner<'_>> {
+    let references = metadata.get("ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    references.map(|reference| {
+        let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+        let blocks = reference.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or(false);
+        Owner { api_version: text("apiVersion"), kind: text("kind"), name: text("name"), uid: text("uid"), blocks }
+    })
+}
