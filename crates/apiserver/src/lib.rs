@@ -2,5 +2,6 @@
 
 pub mod field;
 pub mod kinds;
+pub mod quantity;
 pub mod registry;
 pub mod schema;

@@ -1,10 +1,20 @@
 //! The types of all kinds: what fields there are, of which type, and how lists merge.
 
+//!
+//! An object is *sparse* while it is worked on: a field that holds nothing is absent. It is *complete* when it is stored and answered.
+
+mod decode;
+mod form;
 mod load;
+mod scalar;
+mod syntax;
 
 use std::collections::HashMap;
 
 use serde_json::Value;
+
+pub use decode::{DecodeError, Decoded, decode, type_meta};
+pub use form::{complete, sparse};
 
 /// All types of a registry.
 #[derive(Debug)]
