@@ -8,6 +8,7 @@ mod names;
 mod object;
 mod page;
 mod patch;
+pub mod quantity;
 pub mod registry;
 pub mod request;
 pub mod schema;

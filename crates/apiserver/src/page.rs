@@ -1,12 +1,10 @@
 //! Where a page of a list ended: the token that brings the client to the next one.
 
-use base64::{
-    DecodeError, Engine,
-    engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD},
-};
-use serde::{Deserialize, Serialize};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as ENGINE};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::json::{self, Node};
+use crate::json;
 
 /// The end of a page. Its text is the same as that of Kubernetes' own tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +15,7 @@ pub struct Page {
     pub start: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Token<'a> {
     v: &'a str,
     rv: i64,
@@ -25,7 +23,6 @@ struct Token<'a> {
 }
 
 const VERSION: &str = "meta.k8s.io/v1";
-const ENGINE: GeneralPurpose = URL_SAFE_NO_PAD;
 
 impl Page {
     /// The token for the client. A start that ends in a zero byte means: after this key.
@@ -38,20 +35,14 @@ impl Page {
 
     /// Reads a token.
     pub fn decode(text: &str) -> Result<Self, String> {
-        let bytes = ENGINE.decode(text).map_err(|error| base64_problem(text, &error))?;
-        let node = json::parse(&bytes).map_err(|error| error.to_string())?;
-        let text = |field| match node.get(field) {
-            Some(Node::String(text)) => text.as_str(),
-            _ => "",
-        };
+        let bytes = ENGINE.decode(text).map_err(|_| base64_problem(text))?;
+        let token = json::parse(&bytes)?;
+        let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();
         let version = text("v");
         if version != VERSION {
             return Err(format!("server does not recognize this encoded version {version}"));
         }
-        let revision = match node.get("rv") {
-            Some(Node::Number(number)) => number.parse::<i64>().unwrap_or(0),
-            _ => 0,
-        };
+        let revision = token.get("rv").and_then(Value::as_i64).unwrap_or(0);
         if revision == 0 {
             return Err(format!("incorrect encoded start resourceVersion (version {VERSION})"));
         }
@@ -68,13 +59,10 @@ impl Page {
 }
 
 /// What Go says about text that is not base64: at which byte it stops being so.
-fn base64_problem(text: &str, error: &DecodeError) -> String {
-    let position = match *error {
-        DecodeError::InvalidByte(position, _) => position,
-        // Go counts a last group that is cut short from where the group begins.
-        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.trim_end_matches('=').len() / 4 * 4,
-        DecodeError::InvalidLastSymbol(position, _) => position,
-    };
+fn base64_problem(text: &str) -> String {
+    let ours = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    // Go counts a last group that is cut short from where the group begins.
+    let position = text.bytes().position(|byte| !ours(byte)).unwrap_or(text.len() / 4 * 4);
     format!("illegal base64 data at input byte {position}")
 }
 

@@ -1,10 +1,25 @@
 //! The types of all kinds: what fields there are, of which type, and how lists merge.
 
+//!
+//! An object is *sparse* while it is worked on: a field that holds nothing is absent. It is *complete* when it is stored and answered.
+
+mod decode;
+mod form;
 mod load;
+mod scalar;
+mod syntax;
 
 use std::collections::HashMap;
 
 use serde_json::Value;
+
+pub use decode::{DecodeError, Decoded, decode, type_meta};
+pub use form::{complete, sparse};
+
+/// Whether text is JSON; if not, why, in the words of Go's decoder.
+pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
+    syntax::check(text).map_err(|error| error.to_string())
+}
 
 /// All types of a registry.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::json::Node;
+use crate::json::kind;
 
 /// A list of operations.
 #[derive(Clone, Debug)]
@@ -46,9 +46,9 @@ const MAX_COPIED: usize = 3 << 20;
 
 impl JsonPatch {
     /// Reads a patch.
-    pub fn parse(node: &Node) -> Result<Self, JsonPatchError> {
-        let Node::Array(items) = node else {
-            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", node.kind());
+    pub fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
+        let Value::Array(items) = patch else {
+            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch));
             return Err(JsonPatchError::Malformed(problem));
         };
         if items.len() > MAX_OPERATIONS {
@@ -69,15 +69,12 @@ impl JsonPatch {
 }
 
 impl Operation {
-    fn parse(node: &Node) -> Result<Self, JsonPatchError> {
-        let Node::Object(_) = node else {
-            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", node.kind());
+    fn parse(operation: &Value) -> Result<Self, JsonPatchError> {
+        if !operation.is_object() {
+            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(operation));
             return Err(JsonPatchError::Malformed(problem));
-        };
-        let text = |field| match node.get(field) {
-            Some(Node::String(text)) => text.as_str(),
-            _ => "",
-        };
+        }
+        let text = |field| operation.get(field).and_then(Value::as_str).unwrap_or_default();
         let kind = match text("op") {
             "add" => Kind::Add,
             "remove" => Kind::Remove,
@@ -87,7 +84,7 @@ impl Operation {
             "test" => Kind::Test,
             _ => Kind::Unknown,
         };
-        let value = node.get("value").cloned().map_or(Value::Null, Value::from);
+        let value = operation.get("value").cloned().unwrap_or_default();
         Ok(Self { kind, path: pointer(text("path")), from: pointer(text("from")), value })
     }
 

@@ -1,9 +1,11 @@
 //! The options of requests, checked as Kubernetes checks them.
 
+use serde_json::Value;
+
 use super::query::Query;
 use crate::{
     gotext,
-    json::Node,
+    json::kind,
     status::{Cause, Named, Status},
 };
 
@@ -172,43 +174,43 @@ impl DeleteOptions {
     }
 
     /// Reads the options of a deletion from its body.
-    pub fn from_body(body: &Node) -> Result<Self, Status> {
+    pub fn from_body(body: &Value) -> Result<Self, Status> {
         let typed = |problem: &str, field: &str, wanted: &str| {
             Status::internal(format!("json: cannot unmarshal {problem} into Go struct field DeleteOptions.{field} of type {wanted}"))
         };
         let dry_run = match body.get("dryRun") {
-            None | Some(Node::Null) => Vec::new(),
-            Some(Node::Array(items)) => {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(items)) => {
                 let texts = items.iter().map(|item| match item {
-                    Node::String(text) => Ok(text.as_str()),
-                    other => Err(typed(other.kind(), "dryRun", "string")),
+                    Value::String(text) => Ok(text.as_str()),
+                    other => Err(typed(kind(other), "dryRun", "string")),
                 });
                 texts.collect::<Result<_, _>>()?
             }
-            Some(other) => return Err(typed(other.kind(), "dryRun", "[]string")),
+            Some(other) => return Err(typed(kind(other), "dryRun", "[]string")),
         };
         let grace_period_seconds = match body.get("gracePeriodSeconds") {
-            None | Some(Node::Null) => None,
-            Some(Node::Number(text)) => {
-                let problem = || typed(&format!("number {text}"), "gracePeriodSeconds", "int64");
-                Some(text.parse().map_err(|_| problem())?)
+            None | Some(Value::Null) => None,
+            Some(Value::Number(number)) => {
+                let problem = || typed(&format!("number {number}"), "gracePeriodSeconds", "int64");
+                Some(number.as_i64().ok_or_else(problem)?)
             }
-            Some(other) => return Err(typed(other.kind(), "gracePeriodSeconds", "int64")),
+            Some(other) => return Err(typed(kind(other), "gracePeriodSeconds", "int64")),
         };
         let orphan_dependents = match body.get("orphanDependents") {
-            None | Some(Node::Null) => None,
-            Some(Node::Bool(value)) => Some(*value),
-            Some(other) => return Err(typed(other.kind(), "orphanDependents", "bool")),
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(value)) => Some(*value),
+            Some(other) => return Err(typed(kind(other), "orphanDependents", "bool")),
         };
-        let text = |parent: &Node, field: &str, path: &str| match parent.get(field) {
-            None | Some(Node::Null) => Ok(None),
-            Some(Node::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(typed(other.kind(), path, "string")),
+        let text = |parent: &Value, field: &str, path: &str| match parent.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(typed(kind(other), path, "string")),
         };
         let policy = text(body, "propagationPolicy", "propagationPolicy")?;
         let mut causes = dry_run_causes(&dry_run);
         let propagation = propagation(policy.as_deref(), orphan_dependents, &mut causes);
-        let preconditions = body.get("preconditions").unwrap_or(&Node::Null);
+        let preconditions = body.get("preconditions").unwrap_or(&Value::Null);
         let uid = text(preconditions, "uid", "preconditions.uid")?;
         let resource_version = text(preconditions, "resourceVersion", "preconditions.resourceVersion")?;
         refuse("DeleteOptions", causes)?;
