@@ -1,6 +1,7 @@
 //! Defaults: what a field becomes when it was left unset, attached to the type it belongs to wherever that type occurs.
 
 mod cluster;
+mod disabled;
 mod pods;
 mod workloads;
 
@@ -53,6 +54,7 @@ pub(super) fn apply(schemas: &Schemas, root: StructRef, object: &mut Value) {
 /// Which structs have defaults of their own or below them.
 struct Plan {
     fills: HashMap<StructRef, Fill>,
+    dropped: HashMap<StructRef, &'static [&'static str]>,
     reached: Vec<StructRef>,
 }
 
@@ -70,15 +72,16 @@ impl Plan {
 
     fn new(schemas: &Schemas) -> Self {
         let tables = [pods::FILLS, workloads::FILLS, cluster::FILLS];
-        let named = tables.iter().flat_map(|table| table.iter());
-        let fills: HashMap<StructRef, Fill> = named
-            .map(|(name, fill)| (schemas.find(name).unwrap_or_else(|| unreachable!("no type is called {name}")), *fill))
-            .collect();
+        let found = |name: &str| schemas.find(name).unwrap_or_else(|| unreachable!("no type is called {name}"));
+        let fills: HashMap<StructRef, Fill> =
+            tables.iter().flat_map(|table| table.iter()).map(|(name, fill)| (found(name), *fill)).collect();
+        let dropped: HashMap<_, _> = disabled::DROPPED.iter().map(|(name, fields)| (found(name), *fields)).collect();
         let mut reached: Vec<StructRef> = schemas
             .references()
             .filter(|reference| {
                 let described = schemas.get(*reference);
                 fills.contains_key(reference)
+                    || dropped.contains_key(reference)
                     || described.fields.iter().any(|field| field.default.is_some() || field.ty.is_resource_list())
             })
             .collect();
@@ -94,12 +97,15 @@ impl Plan {
             }
             reached.extend(more);
         }
-        Self { fills, reached }
+        Self { fills, dropped, reached }
     }
 
     fn walk(&self, schemas: &Schemas, reference: StructRef, members: &mut Members) {
         if !self.reached.contains(&reference) {
             return;
+        }
+        for name in self.dropped.get(&reference).copied().unwrap_or_default() {
+            members.remove(*name);
         }
         if let Some(fill) = self.fills.get(&reference) {
             fill(members);

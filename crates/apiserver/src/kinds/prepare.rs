@@ -11,16 +11,19 @@ use crate::registry::Resource;
 /// Readies a new object.
 pub(super) fn create(resource: &Resource, object: &mut Value) {
     let Value::Object(members) = object else { return };
+    let quality = members.get("status").and_then(|status| status.get("qosClass")).cloned();
     if owns_status(resource) {
         members.remove("status");
     }
+    metadata(resource, members);
     if resource.behaviour.has_generation
         && let Some(metadata) = made(members, "metadata")
     {
         metadata.insert("generation".into(), 1.into());
     }
     match resource.kind.as_str() {
-        "Pod" => pods::create(members),
+        "Pod" => pods::create(members, quality),
+        "Node" => taint_until_ready(members),
         "Service" => services::create(members),
         "Namespace" => namespace(members),
         "DaemonSet" => template_generation(members, 1),
@@ -47,6 +50,7 @@ pub(super) fn create(resource: &Resource, object: &mut Value) {
             }
         }
         "ResourceSlice" => taint_times(members),
+        "APIService" => local_service(members),
         _ => {}
     }
 }
@@ -77,6 +81,52 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut V
         if let Some(metadata) = made(members, "metadata") {
             metadata.insert("generation".into(), (generation + 1).into());
         }
+    }
+}
+
+/// Drops from the metadata of a new object what only the server may say.
+fn metadata(resource: &Resource, members: &mut Members) {
+    let Some(metadata) = made(members, "metadata") else { return };
+    for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(name);
+    }
+    if !resource.namespaced {
+        metadata.remove("namespace");
+    }
+    if let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
+        let mut seen = Vec::new();
+        owners.retain(|owner| {
+            let new = !seen.contains(owner);
+            seen.push(owner.clone());
+            new
+        });
+    }
+}
+
+/// A new node takes no pods before it has said that it is ready.
+fn taint_until_ready(members: &mut Members) {
+    let Some(spec) = made(members, "spec") else { return };
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    let Some(taints) = taints.as_array_mut() else { return };
+    let (key, effect) = ("node.kubernetes.io/not-ready", "NoSchedule");
+    let there = taints.iter().any(|taint| taint.get("key") == Some(&json!(key)) && taint.get("effect") == Some(&json!(effect)));
+    if !there {
+        taints.push(json!({ "key": key, "effect": effect }));
+    }
+}
+
+/// A service of the API without a backend is served here.
+fn local_service(members: &mut Members) {
+    let remote = members.get("spec").is_some_and(|spec| spec.get("service").is_some());
+    let now = members.get("metadata").and_then(|metadata| metadata.get("creationTimestamp")).cloned();
+    if !remote {
+        members.insert(
+            "status".into(),
+            json!({ "conditions": [{
+                "type": "Available", "status": "True", "reason": "Local", "message": "Local APIServices are always available",
+                "lastTransitionTime": now,
+            }] }),
+        );
     }
 }
 
@@ -178,6 +228,12 @@ fn set(members: &mut Members, name: &str, value: Option<Value>) {
 }
 
 fn namespace(members: &mut Members) {
+    if let Some(metadata) = made(members, "metadata")
+        && let Some(name) = metadata.get("name").cloned()
+        && let Some(labels) = made(metadata, "labels")
+    {
+        labels.insert("kubernetes.io/metadata.name".into(), name);
+    }
     members.insert("status".into(), json!({ "phase": "Active" }));
     let Some(spec) = made(members, "spec") else { return };
     let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
@@ -205,7 +261,7 @@ fn job_selector(members: &mut Members) {
     let (name, uid) = (text(&metadata, "name").to_owned(), text(&metadata, "uid").to_owned());
     let template = members.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
     // A job without labels shares those of its template, and so what is added to them.
-    let shared = template.is_some() && metadata.get("labels") == template.as_ref();
+    let shared = metadata.get("labels").is_none_or(|labels| Some(labels) == template.as_ref());
     let added = [
         ("job-name", &name),
         ("batch.kubernetes.io/job-name", &name),
@@ -245,6 +301,10 @@ fn protect(members: &mut Members, finalizer: &str) {
 /// The two fields that say where a claim's data comes from are kept equal.
 fn data_sources(members: &mut Members) {
     let Some(spec) = made(members, "spec") else { return };
+    // References to other namespaces are behind a feature that is switched off.
+    if spec.get("dataSourceRef").is_some_and(|reference| reference.get("namespace").is_some()) {
+        spec.remove("dataSourceRef");
+    }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => {
             let group = source.get("apiGroup").and_then(Value::as_str).unwrap_or_default();
@@ -255,7 +315,7 @@ fn data_sources(members: &mut Members) {
                 spec.remove("dataSource");
             }
         }
-        (None, Some(reference)) if reference.get("namespace").is_none() => {
+        (None, Some(reference)) => {
             spec.insert("dataSource".into(), reference);
         }
         _ => {}

@@ -11,6 +11,7 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("io.k8s.api.core.v1.Secret", secret),
     ("io.k8s.api.core.v1.Namespace", namespace),
     ("io.k8s.api.core.v1.NamespaceStatus", |members| fill(members, "phase", "Active")),
+    ("io.k8s.api.core.v1.NodeSpec", node_spec),
     ("io.k8s.api.core.v1.NodeStatus", node_status),
     ("io.k8s.api.core.v1.PersistentVolume", persistent_volume),
     ("io.k8s.api.core.v1.PersistentVolumeClaimSpec", |members| fill(members, "volumeMode", "Filesystem")),
@@ -107,6 +108,15 @@ fn namespace(members: &mut Members) {
     let Some(name) = metadata.get("name").cloned() else { return };
     if let Some(labels) = made(metadata, "labels") {
         labels.insert("kubernetes.io/metadata.name".into(), name);
+    }
+}
+
+/// The network of a node's pods, in the singular and the plural.
+fn node_spec(members: &mut Members) {
+    if let Some(network) = members.get("podCIDR").cloned() {
+        fill(members, "podCIDRs", json!([network]));
+    } else if let Some(network) = members.get("podCIDRs").and_then(|networks| networks.get(0)).cloned() {
+        fill(members, "podCIDR", network);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Fill, Members, fill, items_mut, made, text};
+use super::{Fill, Members, disabled, fill, items_mut, made, text};
 
 /// The types of this file with their defaults.
 pub(super) const FILLS: &[(&str, Fill)] = &[
@@ -11,6 +11,7 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("io.k8s.api.core.v1.Container", container),
     ("io.k8s.api.core.v1.EphemeralContainer", container),
     ("io.k8s.api.core.v1.Volume", volume),
+    ("io.k8s.api.core.v1.AzureDiskVolumeSource", |members| fill(members, "readOnly", false)),
     ("io.k8s.api.core.v1.Probe", probe),
     ("io.k8s.api.core.v1.HTTPGetAction", http_get),
     ("io.k8s.api.core.v1.GRPCAction", grpc),
@@ -35,6 +36,9 @@ fn pod(members: &mut Members) {
         }
     }
     fill(spec, "enableServiceLinks", true);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".into(), 1.into());
+    }
     if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
         for list in ["containers", "initContainers"] {
             for port in items_mut(spec, list).flat_map(|container| items_mut(container, "ports")) {
@@ -86,6 +90,9 @@ fn pod_level_requests(spec: &mut Members) {
 }
 
 fn pod_spec(members: &mut Members) {
+    disabled::image_volumes(members);
+    disabled::container_restart_policies(members);
+    disabled::signal_only_lifecycles(members);
     fill(members, "dnsPolicy", "ClusterFirst");
     fill(members, "restartPolicy", "Always");
     fill(members, "securityContext", json!({}));

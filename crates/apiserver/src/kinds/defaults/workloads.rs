@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fill, Members, fill, made, text};
+use super::{Fill, Members, fill, items_mut, made, text};
 
 /// The types of this file with their defaults.
 pub(super) const FILLS: &[(&str, Fill)] = &[
@@ -14,7 +14,7 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("io.k8s.api.batch.v1.Job", job),
     ("io.k8s.api.batch.v1.CronJobSpec", cron_job),
     ("io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern", |members| fill(members, "status", "True")),
-    ("io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec", |members| fill(members, "minReplicas", 1)),
+    ("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", first_autoscaler),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", autoscaler),
 ];
 
@@ -59,6 +59,10 @@ fn daemon_set(members: &mut Members) {
 }
 
 fn stateful_set(members: &mut Members) {
+    for claim in items_mut(members, "volumeClaimTemplates") {
+        claim.insert("apiVersion".into(), "v1".into());
+        claim.insert("kind".into(), "PersistentVolumeClaim".into());
+    }
     fill(members, "podManagementPolicy", "OrderedReady");
     if let Some(strategy) = made(members, "updateStrategy") {
         if !strategy.contains_key("type") {
@@ -103,6 +107,21 @@ fn cron_job(members: &mut Members) {
     fill(members, "suspend", false);
     fill(members, "successfulJobsHistoryLimit", 3);
     fill(members, "failedJobsHistoryLimit", 1);
+}
+
+/// Without any metric, that of the processor counts.
+fn first_autoscaler(members: &mut Members) {
+    let other_metrics = members
+        .get("metadata")
+        .and_then(|metadata| metadata.pointer("/annotations/autoscaling.alpha.kubernetes.io~1metrics"))
+        .and_then(Value::as_str)
+        .and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok())
+        .is_some_and(|metrics| !metrics.is_empty());
+    let Some(spec) = made(members, "spec") else { return };
+    fill(spec, "minReplicas", 1);
+    if !other_metrics {
+        fill(spec, "targetCPUUtilizationPercentage", 80);
+    }
 }
 
 fn autoscaler(members: &mut Members) {

@@ -12,14 +12,15 @@ pub(super) enum Part {
     Resources,
 }
 
-/// Readies a new pod.
-pub(super) fn create(members: &mut Members) {
+/// Readies a new pod. The quality of service that it came with is believed.
+pub(super) fn create(members: &mut Members, claimed: Option<Value>) {
     let spec = members.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut status = json!({ "phase": "Pending", "qosClass": quality(&spec) });
+    let now = members.get("metadata").and_then(|metadata| metadata.get("creationTimestamp")).cloned();
+    let mut status = json!({ "phase": "Pending", "qosClass": claimed.unwrap_or_else(|| quality(&spec).into()) });
     if spec.contains_key("schedulingGates") {
         status["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
-            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "message": "Scheduling is blocked due to non-empty scheduling gates", "lastProbeTime": null, "lastTransitionTime": now,
         }]);
     }
     members.insert("status".into(), status);

@@ -57,7 +57,7 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
     } else {
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
-    let dual = headless && text(spec, "ipFamilyPolicy") == "RequireDualStack";
+    let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
     let families = if dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
     fill(spec, "ipFamilies", families);
     if !spec.contains_key("clusterIP") {
