@@ -2,6 +2,9 @@
 //!
 //! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
 
+mod defaults;
+mod prepare;
+
 use serde_json::Value;
 
 use crate::{
@@ -11,17 +14,19 @@ use crate::{
 
 /// Fills in what was left unset.
 pub fn default(resource: &Resource, object: &mut Value) {
-    let _ = (resource, object);
+    defaults::apply(&resource.schemas, resource.schema, object);
 }
 
 /// Readies a new object for storage: fields that only the server writes are dropped or set.
+///
+/// `metadata` has its name, uid and creationTimestamp by then.
 pub fn prepare_create(resource: &Resource, object: &mut Value) {
-    let _ = (resource, object);
+    prepare::create(resource, object);
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
 pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value) {
-    let _ = (resource, subresource, new, old);
+    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old);
 }
 
 /// What is wrong with a new object.

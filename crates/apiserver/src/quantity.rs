@@ -150,7 +150,11 @@ impl Quantity {
     /// Compares by value.
     pub fn compare(&self, other: &Self) -> Ordering {
         if self.exponent == other.exponent || self.sign() != other.sign() {
-            return if self.sign() == other.sign() { self.mantissa.cmp(&other.mantissa) } else { self.sign().cmp(&other.sign()) };
+            return if self.sign() == other.sign() {
+                self.mantissa.cmp(&other.mantissa)
+            } else {
+                self.sign().cmp(&other.sign())
+            };
         }
         let low = self.exponent.min(other.exponent);
         let raised = |quantity: &Self| {
@@ -258,9 +262,14 @@ mod tests {
 
     #[test]
     fn refuses_with_the_real_servers_words() {
-        for (text, error) in
-            [("", FORMAT_WRONG), ("x", FORMAT_WRONG), ("1 Gi", FORMAT_WRONG), ("1K", SUFFIX), ("1ee", SUFFIX), ("1Gi1", SUFFIX)]
-        {
+        for (text, error) in [
+            ("", FORMAT_WRONG),
+            ("x", FORMAT_WRONG),
+            ("1 Gi", FORMAT_WRONG),
+            ("1K", SUFFIX),
+            ("1ee", SUFFIX),
+            ("1Gi1", SUFFIX),
+        ] {
             assert_eq!(Quantity::parse(text).map(|quantity| quantity.written()), Err(error), "{text}");
         }
     }
@@ -276,9 +285,9 @@ mod tests {
     #[test]
     fn compares_by_value() {
         let compared = |left, right| {
-            Quantity::parse(left).unwrap_or_else(|error| panic!("{left}: {error}")).compare(
-                &Quantity::parse(right).unwrap_or_else(|error| panic!("{right}: {error}")),
-            )
+            Quantity::parse(left)
+                .unwrap_or_else(|error| panic!("{left}: {error}"))
+                .compare(&Quantity::parse(right).unwrap_or_else(|error| panic!("{right}: {error}")))
         };
         assert_eq!(compared("1", "1000m"), Ordering::Equal);
         assert_eq!(compared("1Ki", "1k"), Ordering::Greater);

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
+pub(crate) use scalar::encode_base64;
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
@@ -162,6 +163,11 @@ impl Schemas {
         self.by_name.get(name).copied()
     }
 
+    /// All structs.
+    pub(crate) fn references(&self) -> impl Iterator<Item = StructRef> + use<> {
+        (0..u32::try_from(self.structs.len()).unwrap_or(u32::MAX)).map(StructRef)
+    }
+
     /// The struct a reference stands for.
     pub fn get(&self, reference: StructRef) -> &Struct {
         &self.structs[reference.0 as usize]
@@ -181,6 +187,11 @@ impl Struct {
 }
 
 impl Type {
+    /// Whether it is the map of resources that containers, nodes and quotas count in.
+    pub(crate) fn is_resource_list(&self) -> bool {
+        self.go.as_deref() == Some("v1.ResourceList")
+    }
+
     /// The name in decoding errors, such as `[]v1.Container`.
     pub fn go_name(&self, schemas: &Schemas) -> String {
         if let Some(name) = &self.go {

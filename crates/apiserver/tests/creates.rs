@@ -10,7 +10,7 @@ use orrery_apiserver::{
 use serde_json::{Value, json};
 
 /// How many of the recorded creations must come out equal; it only rises.
-const EQUAL: usize = 0;
+const EQUAL: usize = 1_800;
 
 #[test]
 fn creations_are_answered_as_recorded() {
@@ -65,7 +65,8 @@ struct Ask {
 }
 
 fn cases(file: &str) -> Vec<Case> {
-    let packed = std::fs::read(format!("{}/tests/cases/{file}.jsonl.gz", env!("CARGO_MANIFEST_DIR"))).expect("the cases are there");
+    let packed = std::fs::read(format!("{}/tests/cases/{file}.jsonl.gz", env!("CARGO_MANIFEST_DIR")))
+        .expect("the cases are there");
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("the cases are packed");
     text.lines().map(|line| serde_json::from_str(line).expect("a case is JSON")).collect()
@@ -74,6 +75,7 @@ fn cases(file: &str) -> Vec<Case> {
 /// A recorded creation that needs nothing but the body to be answered.
 struct Creation<'a> {
     resource: &'a Resource,
+    namespace: String,
     body: Vec<u8>,
     strict: bool,
     want: &'a Value,
@@ -97,7 +99,9 @@ impl<'a> Creation<'a> {
             _ => return None,
         };
         let resource = registry.resource(group, version, plural)?;
-        if !resource.allows("watch") || ask.headers["Accept"].as_str().is_some_and(|accept| accept != "application/json") {
+        if !resource.allows("watch")
+            || ask.headers["Accept"].as_str().is_some_and(|accept| accept != "application/json")
+        {
             return None;
         }
         let content_type = ask.headers["Content-Type"].as_str().unwrap_or("application/json");
@@ -110,12 +114,20 @@ impl<'a> Creation<'a> {
         if ask.query.as_object().is_some_and(|query| query.keys().any(|name| !known.contains(&name.as_str()))) {
             return None;
         }
-        let strict = ask.query["fieldValidation"] == "Strict";
+        let strict = ask.query["fieldValidation"] == "Strict" || ask.query["fieldValidation"][0] == "Strict";
         let message = want["body"]["message"].as_str().unwrap_or_default();
         // Answered by the verbs before a body is looked at, or from what is stored.
-        let others = ["unrecognized", "is registered for version", "unknown conversion", "does not match", "does not match the namespace"];
-        let refused = code == 400 && (want["body"]["message"].is_null() || others.iter().any(|other| message.contains(other)));
-        (!refused).then_some(Self { resource, body, strict, want })
+        let others = [
+            "unrecognized",
+            "is registered for version",
+            "unknown conversion",
+            "does not match",
+            "does not match the namespace",
+        ];
+        let refused =
+            code == 400 && (want["body"]["message"].is_null() || others.iter().any(|other| message.contains(other)));
+        let namespace = if let ["namespaces", namespace, _] = rest { (*namespace).to_owned() } else { String::new() };
+        (!refused).then_some(Self { resource, namespace, body, strict, want })
     }
 
     fn compare(&self) -> Result<(), String> {
@@ -148,8 +160,10 @@ impl<'a> Creation<'a> {
             object["metadata"] = json!({});
         }
         if resource.namespaced {
-            object["metadata"]["namespace"] = "{ns}".into();
+            object["metadata"]["namespace"] = self.namespace.as_str().into();
         }
+        object["metadata"]["uid"] = "<uid>".into();
+        object["metadata"]["creationTimestamp"] = "<time>".into();
         kinds::prepare_create(resource, &mut object);
         let errors = kinds::validate_create(resource, &object);
         if !errors.is_empty() {
@@ -177,18 +191,60 @@ fn normal(value: &Value) -> Value {
     if value["code"] == 400 {
         return json!({ "code": 400, "message": time_free(value["message"].as_str().unwrap_or_default()) });
     }
-    let mut value = value.clone();
+    let text = value.to_string();
+    let mut value: Value = serde_json::from_str(&addresses_free(&text)).expect("still JSON");
+    tokens(&mut value);
     if let Some(metadata) = value["metadata"].as_object_mut() {
-        for owned in ["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink", "deletionTimestamp", "name"] {
+        for owned in
+            ["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink", "deletionTimestamp", "name"]
+        {
             metadata.remove(owned);
         }
     }
     value
 }
 
+/// The recorder replaced times, uids and addresses of hosts.
+fn tokens(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.iter_mut().for_each(|(name, value)| {
+            if name == "hostIP" {
+                *value = "<hostIP>".into();
+            }
+            if name == "uid" && value.as_str().is_some_and(|uid| !uid.is_empty()) {
+                *value = "<uid>".into();
+            }
+            tokens(value);
+        }),
+        Value::Array(items) => items.iter_mut().for_each(tokens),
+        Value::String(text) if text.len() >= 20 && text.ends_with('Z') && text.as_bytes()[4] == b'-' && text.as_bytes()[10] == b'T' => {
+            *value = "<time>".into();
+        }
+        _ => {}
+    }
+}
+
+/// The recorder replaced addresses of the service network.
+fn addresses_free(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\"10.") {
+        let end = rest[at + 1..].find('"').map_or(rest.len(), |end| at + 1 + end);
+        let inner = &rest[at + 1..end];
+        out.push_str(&rest[..at + 1]);
+        let address = inner.split('.').count() == 4 && inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        out.push_str(if address { "<ip>" } else { inner });
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
 /// The recorder replaced times, and thereby also the layout that Go names in its messages.
 fn time_free(message: &str) -> String {
-    message.replace("2006-01-02T15:04:05Z07:00", "<time>07:00").replace("2006-01-02T15:04:05.000000Z07:00", "<time>07:00")
+    message
+        .replace("2006-01-02T15:04:05Z07:00", "<time>07:00")
+        .replace("2006-01-02T15:04:05.000000Z07:00", "<time>07:00")
 }
 
 fn difference(path: &str, want: &Value, got: &Value) -> String {
@@ -205,9 +261,12 @@ fn difference(path: &str, want: &Value, got: &Value) -> String {
                 })
                 .collect()
         }
-        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => {
-            want.iter().zip(got).enumerate().map(|(at, (want, got))| difference(&format!("{path}[{at}]"), want, got)).collect()
-        }
+        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => want
+            .iter()
+            .zip(got)
+            .enumerate()
+            .map(|(at, (want, got))| difference(&format!("{path}[{at}]"), want, got))
+            .collect(),
         (want, got) if want == got => String::new(),
         (want, got) => format!("  {path}: want {want}\n  {}  got {got}\n", " ".repeat(path.len())),
     }

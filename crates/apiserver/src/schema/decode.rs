@@ -156,6 +156,7 @@ impl<'a> Decoder<'a> {
                     }
                 }
             }
+            Shape::Bytes if first == b'[' => Ok(self.byte_list()),
             Shape::Int32 | Shape::Int64 | Shape::Float64 if matches!(first, b'-' | b'0'..=b'9') => Ok(self.number(ty)),
             Shape::Raw => self.raw().map(Some),
             Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString => {
@@ -230,6 +231,22 @@ impl<'a> Decoder<'a> {
             members.insert(key, read.unwrap_or_else(|| zero(value)));
         }
         Ok(Value::Object(members))
+    }
+
+    /// Binary data as a list of numbers.
+    fn byte_list(&mut self) -> Option<Value> {
+        let from = self.at;
+        self.skip();
+        match serde_json::from_slice::<Vec<u8>>(&self.text[from..self.at]) {
+            Ok(bytes) => Some(scalar::encode_base64(&bytes).into()),
+            Err(_) => {
+                let found = self.text[from + 1..self.at].iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+                self.save(|| {
+                    format!("json: cannot unmarshal {} into Go value of type uint8", word(found.unwrap_or(b'0')))
+                });
+                None
+            }
+        }
     }
 
     fn number(&mut self, ty: &'a Type) -> Option<Value> {
@@ -378,7 +395,10 @@ impl<'a> Decoder<'a> {
                 }
                 0 => return,
                 _ => {
-                    while !matches!(self.text.get(self.at), Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') | None) {
+                    while !matches!(
+                        self.text.get(self.at),
+                        Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') | None
+                    ) {
                         self.at += 1;
                     }
                 }

@@ -53,8 +53,12 @@ pub fn complete(schemas: &Schemas, root: StructRef, object: &mut Value) {
 fn each(schemas: &Schemas, ty: &Type, value: &mut Value, change: fn(&Schemas, StructRef, &mut Value)) {
     match (&ty.shape, value) {
         (Shape::Struct(reference), value) => change(schemas, *reference, value),
-        (Shape::List(item), Value::Array(items)) => items.iter_mut().for_each(|value| each(schemas, item, value, change)),
-        (Shape::Map(item), Value::Object(members)) => members.values_mut().for_each(|value| each(schemas, item, value, change)),
+        (Shape::List(item), Value::Array(items)) => {
+            items.iter_mut().for_each(|value| each(schemas, item, value, change))
+        }
+        (Shape::Map(item), Value::Object(members)) => {
+            members.values_mut().for_each(|value| each(schemas, item, value, change))
+        }
         _ => {}
     }
 }

@@ -49,6 +49,19 @@ pub(super) fn base64(text: &str) -> Result<String, usize> {
     }
 }
 
+/// Writes bytes in base64.
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let digit = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 /// The text a quantity is kept as; quotes, where it has them, are still around it.
 pub(super) fn quantity(token: &str) -> Result<Value, QuantityError> {
     let text = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
@@ -74,16 +87,36 @@ struct Moment {
 impl Moment {
     /// Reads RFC 3339, with Go's words for what does not fit its reference layout.
     fn parse(text: &str, layout: &str) -> Result<Self, String> {
-        let parts = [("2006", 4), ("-", 1), ("01", 2), ("-", 1), ("02", 2), ("T", 1), ("15", 2), (":", 1), ("04", 2), (":", 1), ("05", 2)];
+        let parts = [
+            ("2006", 4),
+            ("-", 1),
+            ("01", 2),
+            ("-", 1),
+            ("02", 2),
+            ("T", 1),
+            ("15", 2),
+            (":", 1),
+            ("04", 2),
+            (":", 1),
+            ("05", 2),
+        ];
         let mut rest = text;
         let mut numbers = Vec::with_capacity(6);
         let refused = |rest: &str, part: &str| {
-            Err(format!("parsing time {} as {}: cannot parse {} as {}", quote(text), quote(layout), quote(rest), quote(part)))
+            Err(format!(
+                "parsing time {} as {}: cannot parse {} as {}",
+                quote(text),
+                quote(layout),
+                quote(rest),
+                quote(part)
+            ))
         };
         for (part, width) in parts {
             if part.bytes().all(|byte| byte.is_ascii_digit()) {
                 let digits = rest.get(..width).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-                let Some(number) = digits.and_then(|digits| digits.parse::<i64>().ok()) else { return refused(rest, part) };
+                let Some(number) = digits.and_then(|digits| digits.parse::<i64>().ok()) else {
+                    return refused(rest, part);
+                };
                 numbers.push(number);
                 rest = &rest[width..];
             } else {
@@ -91,11 +124,13 @@ impl Moment {
                 rest = after;
             }
         }
-        let micros = match fraction(rest) {
+        let exact = layout.contains(".000000");
+        let micros = match fraction(rest, if exact { 6 } else { usize::MAX }) {
             Some((micros, after)) => {
                 rest = after;
                 micros
             }
+            None if exact => return refused(rest, ".000000"),
             None => 0,
         };
         let Some((offset, after)) = offset(rest) else { return refused(rest, "Z07:00") };
@@ -135,14 +170,20 @@ impl Moment {
     }
 }
 
-/// A fraction of a second, cut to microseconds, and what stands behind it.
-fn fraction(rest: &str) -> Option<(u32, &str)> {
+/// A fraction of a second of at most so many digits, cut to microseconds, and what stands behind it.
+///
+/// A bounded fraction must have exactly its number of digits.
+fn fraction(rest: &str, most: usize) -> Option<(u32, &str)> {
     let digits = rest.strip_prefix(['.', ','])?;
-    let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
-    if end == 0 {
+    let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len()).min(most);
+    if end == 0 || (most != usize::MAX && end < most) {
         return None;
     }
-    let micros = digits[..end].bytes().chain(std::iter::repeat(b'0')).take(6).fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+    let micros = digits[..end]
+        .bytes()
+        .chain(std::iter::repeat(b'0'))
+        .take(6)
+        .fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
     Some((micros, &digits[end..]))
 }
 
