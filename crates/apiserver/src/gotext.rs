@@ -41,10 +41,16 @@ pub fn is_print(character: char) -> bool {
         ' '..='~' => true,
         '\0'..='\u{a0}' | '\u{ad}' => false,
         // Space separators, line separators, format characters, surrogates, private use and non-characters.
-        '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{1680}' => false,
+        '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{1680}' => {
+            false
+        }
         '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' => false,
         '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}' => false,
-        '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => false,
+        '\u{110bd}'
+        | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => false,
         '\u{e0000}'..='\u{e0fff}' => matches!(character, '\u{e0100}'..='\u{e01ef}'),
         '\u{f0000}'..='\u{10ffff}' => false,
         _ => true,

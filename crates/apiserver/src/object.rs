@@ -271,6 +271,9 @@ mod tests {
             written(|out| stored.write(out, &Opening::bare(), Some("s"))),
             r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1","annotations":{"core.orrery.io/space":"s"}}}"#,
         );
-        assert_eq!(stored.parse("K", "v1"), json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}}));
+        assert_eq!(
+            stored.parse("K", "v1"),
+            json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}})
+        );
     }
 }

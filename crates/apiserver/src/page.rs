@@ -84,10 +84,7 @@ mod tests {
             ("eyJ2IjoidjkifQ==", "illegal base64 data at input byte 14"),
             ("abc", "invalid character 'i' looking for beginning of value"),
             ("eyJ2IjoidjkiLCJydiI6NSwic3RhcnQiOiJhIn0", "server does not recognize this encoded version v9"),
-            (
-                "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NX0",
-                "encoded start key empty (version meta.k8s.io/v1)",
-            ),
+            ("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NX0", "encoded start key empty (version meta.k8s.io/v1)"),
             ("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi94In0", "../x"),
         ] {
             assert_eq!(Page::decode(token), Err(problem.to_owned()), "{token}");

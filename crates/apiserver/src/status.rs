@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use crate::gotext;
+use crate::{field::FieldError, gotext};
 
 /// A failure, as it is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,13 @@ impl Status {
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
+    /// The same with something said before.
+    #[must_use]
+    pub fn prefixed(mut self, prefix: &str) -> Self {
+        self.message.insert_str(0, prefix);
+        self
+    }
+
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: None, continue_token: None, plain: false }
     }
@@ -123,7 +130,8 @@ impl Status {
     }
 
     fn about(self, what: Named<'_>, name: &str) -> Self {
-        let details = Details { name: name.into(), group: what.group.into(), kind: what.what.into(), ..Details::default() };
+        let details =
+            Details { name: name.into(), group: what.group.into(), kind: what.what.into(), ..Details::default() };
         self.details(details)
     }
 
@@ -240,6 +248,16 @@ impl Status {
         Self::new(422, "Invalid", message).about(kind, name).causes(causes)
     }
 
+    /// 413 for a patch with too many operations.
+    pub fn too_large_patch(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 422 for a patch that does not go together with its object.
+    pub fn unprocessable(message: impl Into<String>) -> Self {
+        Self::new(422, "", message).details(Details::default())
+    }
+
     /// 422 for a patch that cannot be applied.
     pub fn patch_rejected() -> Self {
         let message = "the server rejected our request due to an error in our request";
@@ -329,6 +347,12 @@ impl Status {
     /// 507 when the disk is full.
     pub fn no_room(message: impl Into<String>) -> Self {
         Self::new(507, "InsufficientStorage", message)
+    }
+}
+
+impl From<FieldError> for Cause {
+    fn from(error: FieldError) -> Self {
+        Self { reason: error.kind.reason(), message: error.body, field: error.field }
     }
 }
 

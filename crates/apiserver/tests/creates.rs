@@ -217,7 +217,9 @@ fn tokens(value: &mut Value) {
             tokens(value);
         }),
         Value::Array(items) => items.iter_mut().for_each(tokens),
-        Value::String(text) if text.len() >= 20 && text.ends_with('Z') && text.as_bytes()[4] == b'-' && text.as_bytes()[10] == b'T' => {
+        Value::String(text)
+            if text.len() >= 20 && text.ends_with('Z') && text.as_bytes()[4] == b'-' && text.as_bytes()[10] == b'T' =>
+        {
             *value = "<time>".into();
         }
         _ => {}

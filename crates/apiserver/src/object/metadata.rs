@@ -41,9 +41,17 @@ impl<'a> Metadata<'a> {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether a field is there.
-    pub fn has(&self, field: &str) -> bool {
-        self.0.get(field).is_some_and(|value| !value.is_null())
+    /// A field.
+    pub fn get(&self, field: &str) -> Option<&Value> {
+        self.0.get(field)
+    }
+
+    /// Counts a generation on, for kinds that have them.
+    pub fn count_generation(&mut self, counted: bool) {
+        if counted {
+            let generation = self.0.get("generation").and_then(Value::as_i64).unwrap_or(0);
+            self.set("generation", generation + 1);
+        }
     }
 
     /// Sets a field.

@@ -71,7 +71,8 @@ impl JsonPatch {
 impl Operation {
     fn parse(operation: &Value) -> Result<Self, JsonPatchError> {
         if !operation.is_object() {
-            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(operation));
+            let problem =
+                format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(operation));
             return Err(JsonPatchError::Malformed(problem));
         }
         let text = |field| operation.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -222,8 +223,16 @@ mod tests {
         check(&object, r#"[{"op":"add","path":"/l/-1","value":3}]"#, Some(json!({"a": {"b": 1}, "l": [1, 2, 3]})));
         check(&object, r#"[{"op":"remove","path":"/l/-1"}]"#, Some(json!({"a": {"b": 1}, "l": [1]})));
         check(&object, r#"[{"op":"move","from":"/a/b","path":"/c"}]"#, Some(json!({"a": {}, "c": 1, "l": [1, 2]})));
-        check(&object, r#"[{"op":"copy","from":"/a/x","path":"/c"}]"#, Some(json!({"a": {"b": 1}, "c": null, "l": [1, 2]})));
-        check(&object, r#"[{"op":"replace","path":"/a/x","value":5}]"#, Some(json!({"a": {"b": 1, "x": 5}, "l": [1, 2]})));
+        check(
+            &object,
+            r#"[{"op":"copy","from":"/a/x","path":"/c"}]"#,
+            Some(json!({"a": {"b": 1}, "c": null, "l": [1, 2]})),
+        );
+        check(
+            &object,
+            r#"[{"op":"replace","path":"/a/x","value":5}]"#,
+            Some(json!({"a": {"b": 1, "x": 5}, "l": [1, 2]})),
+        );
         check(&object, r#"[{"op":"replace","path":"","value":null}]"#, Some(object.clone()));
         check(&object, r#"[{"op":"test","path":"/a/b","value":1}]"#, Some(object.clone()));
     }

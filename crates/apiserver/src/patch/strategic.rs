@@ -166,7 +166,12 @@ impl<'a> Merger<'a> {
     }
 
     /// Merges the lists whose order the patch gives, and puts them into that order.
-    fn set_orders(&self, target: &mut Map<String, Value>, patch: &mut Map<String, Value>, meta: Meta<'a>) -> Result<()> {
+    fn set_orders(
+        &self,
+        target: &mut Map<String, Value>,
+        patch: &mut Map<String, Value>,
+        meta: Meta<'a>,
+    ) -> Result<()> {
         let orders: Vec<String> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
         for order_name in orders {
             let field = order_name[SET_ORDER.len()..].to_owned();
@@ -242,7 +247,9 @@ fn directives_of_items(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -
                 original.retain(|other| other.get(key) != Some(value));
             }
             Some(Value::String(directive)) if directive == "merge" => {
-                return Err(StrategicError::Impossible("merging lists cannot yet be specified in the patch".to_owned()));
+                return Err(StrategicError::Impossible(
+                    "merging lists cannot yet be specified in the patch".to_owned(),
+                ));
             }
             Some(other) => {
                 return Err(StrategicError::Impossible(format!("unknown patch type: {}", go_text(other))));
@@ -269,7 +276,10 @@ fn without_directives(value: Value) -> Result<Value> {
                 return Ok(Value::Object(kept));
             }
             for (name, value) in fields {
-                let directive = name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
+                let directive = name == DIRECTIVE
+                    || name == RETAIN_KEYS
+                    || name.starts_with(DELETE_FROM)
+                    || name.starts_with(SET_ORDER);
                 if !directive {
                     kept.insert(name, without_directives(value)?);
                 }
@@ -323,7 +333,11 @@ mod tests {
             json!({"spec": {"containers": [{"name": "a", "$patch": "delete"}]}}),
             json!({"spec": {"containers": [{"name": "b"}]}}),
         );
-        check(json!({"spec": {"containers": [{"name": "a"}]}}), json!({"spec": {"containers": []}}), json!({"spec": {"containers": [{"name": "a"}]}}));
+        check(
+            json!({"spec": {"containers": [{"name": "a"}]}}),
+            json!({"spec": {"containers": []}}),
+            json!({"spec": {"containers": [{"name": "a"}]}}),
+        );
     }
 
     #[test]
@@ -356,7 +370,11 @@ mod tests {
 
     #[test]
     fn maps_obey_their_directives() {
-        check(json!({"metadata": {"labels": {"a": "1"}}}), json!({"metadata": {"labels": {"$patch": "replace", "b": "2"}}}), json!({"metadata": {"labels": {"b": "2"}}}));
+        check(
+            json!({"metadata": {"labels": {"a": "1"}}}),
+            json!({"metadata": {"labels": {"$patch": "replace", "b": "2"}}}),
+            json!({"metadata": {"labels": {"b": "2"}}}),
+        );
         check(
             json!({"spec": {"securityContext": {"runAsUser": 1, "fsGroup": 2}}}),
             json!({"spec": {"securityContext": {"$retainKeys": ["fsGroup"], "fsGroup": 3}}}),

@@ -53,7 +53,8 @@ pub const AVAILABLE_LIST: &str = "application/json, application/yaml, applicatio
 
 impl Accepted {
     /// Plain JSON.
-    pub const JSON: Self = Self { encoding: Encoding::Json { pretty: false }, form: Form { shape: Shape::Whole, beta: false } };
+    pub const JSON: Self =
+        Self { encoding: Encoding::Json { pretty: false }, form: Form { shape: Shape::Whole, beta: false } };
 
     /// Chooses by an Accept header, as Kubernetes does: first whether any type in it is ours, then the best clause we can serve.
     pub fn negotiate(header: &str, available: &str) -> Result<Self, Status> {
@@ -70,6 +71,15 @@ impl Accepted {
         clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
         let chosen = clauses.iter().find_map(Clause::serve);
         chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
+    }
+
+    /// The same, indented if that is wanted.
+    #[must_use]
+    pub fn pretty_if(self, wanted: bool) -> Self {
+        match self.encoding {
+            Encoding::Json { pretty } => Self { encoding: Encoding::Json { pretty: pretty || wanted }, ..self },
+            Encoding::Yaml => self,
+        }
     }
 
     /// The encoding for an error when the request could not be negotiated: the first we know, or JSON.
@@ -170,7 +180,9 @@ mod tests {
 
     fn check(header: &str, expected: &str) {
         let got = match Accepted::negotiate(header, AVAILABLE) {
-            Ok(Accepted { encoding, form }) => format!("{encoding:?} {:?}{}", form.shape, if form.beta { " beta" } else { "" }),
+            Ok(Accepted { encoding, form }) => {
+                format!("{encoding:?} {:?}{}", form.shape, if form.beta { " beta" } else { "" })
+            }
             Err(status) => status.message().split([':', '\n']).next().unwrap_or_default().to_owned(),
         };
         assert_eq!(got, expected, "{header}");

@@ -176,7 +176,9 @@ impl DeleteOptions {
     /// Reads the options of a deletion from its body.
     pub fn from_body(body: &Value) -> Result<Self, Status> {
         let typed = |problem: &str, field: &str, wanted: &str| {
-            Status::internal(format!("json: cannot unmarshal {problem} into Go struct field DeleteOptions.{field} of type {wanted}"))
+            Status::internal(format!(
+                "json: cannot unmarshal {problem} into Go struct field DeleteOptions.{field} of type {wanted}"
+            ))
         };
         let dry_run = match body.get("dryRun") {
             None | Some(Value::Null) => Vec::new(),
@@ -222,8 +224,10 @@ impl DeleteOptions {
 fn propagation(policy: Option<&str>, orphan: Option<bool>, causes: &mut Vec<Cause>) -> Option<Propagation> {
     let policy = policy?;
     if orphan.is_some() {
-        let message =
-            format!("Invalid value: {}: orphanDependents and deletionPropagation cannot be both set", gotext::quote(policy));
+        let message = format!(
+            "Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
+            gotext::quote(policy)
+        );
         causes.push(Cause { reason: "FieldValueInvalid", message, field: "propagationPolicy".into() });
     }
     match policy {
@@ -258,7 +262,8 @@ impl ListOptions {
             send_initial_events: query.optional_flag("sendInitialEvents"),
         };
         let version_match = query.get("resourceVersionMatch").unwrap_or_default();
-        let causes = if options.watch { options.watch_causes(version_match) } else { options.list_causes(version_match) };
+        let causes =
+            if options.watch { options.watch_causes(version_match) } else { options.list_causes(version_match) };
         refuse("ListOptions", causes)?;
         let version_match = match version_match {
             "Exact" => Some(VersionMatch::Exact),

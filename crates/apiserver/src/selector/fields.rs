@@ -103,7 +103,8 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let got = FieldSelector::parse(text).map(|selector| {
             let terms = selector.terms.iter();
-            let terms = terms.map(|term| format!("{}{}{}", term.field, if term.equal { "=" } else { "!=" }, term.value));
+            let terms =
+                terms.map(|term| format!("{}{}{}", term.field, if term.equal { "=" } else { "!=" }, term.value));
             terms.collect::<Vec<_>>().join(" & ")
         });
         assert_eq!(got.unwrap_or_else(|problem| problem), expected, "{text}");

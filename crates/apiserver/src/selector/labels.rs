@@ -50,7 +50,9 @@ impl LabelSelector {
     fn compares(&self, labels: &Labels) -> bool {
         self.comparisons.iter().all(|comparison| {
             let number = labels.get(&comparison.key).and_then(|value| value.parse::<i64>().ok());
-            number.is_some_and(|number| if comparison.greater { number > comparison.bound } else { number < comparison.bound })
+            number.is_some_and(
+                |number| if comparison.greater { number > comparison.bound } else { number < comparison.bound },
+            )
         })
     }
 }
@@ -268,7 +270,9 @@ mod tests {
             let comparisons = selector.comparisons.iter();
             let mut parts: Vec<String> =
                 selector.indexed.requirements().iter().map(|requirement| format!("{requirement:?}")).collect();
-            parts.extend(comparisons.map(|it| format!("{} {} {}", it.key, if it.greater { ">" } else { "<" }, it.bound)));
+            parts.extend(
+                comparisons.map(|it| format!("{} {} {}", it.key, if it.greater { ">" } else { "<" }, it.bound)),
+            );
             parts.join(" & ")
         });
         assert_eq!(got.unwrap_or_else(|problem| problem), expected, "{text}");
@@ -277,7 +281,10 @@ mod tests {
     #[test]
     fn selectors() {
         check("", "");
-        check("app=web, tier!=x ,!old,new", r#"In("app", ["web"]) & NotIn("tier", ["x"]) & Absent("old") & Exists("new")"#);
+        check(
+            "app=web, tier!=x ,!old,new",
+            r#"In("app", ["web"]) & NotIn("tier", ["x"]) & Absent("old") & Exists("new")"#,
+        );
         check("a in (b,a,,b),c notin ()", r#"In("a", ["", "a", "b"]) & NotIn("c", [""])"#);
         check("in=in,a=", r#"In("in", ["in"]) & In("a", [""])"#);
         check("a>5,b<6", "a > 5 & b < 6");
