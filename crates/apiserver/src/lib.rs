@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod controllers;
 pub mod field;
 mod gotext;
 pub mod identity;
@@ -27,4 +28,5 @@ mod versions;
 mod yaml;
 
 pub use body::Body;
+pub use controllers::Controllers;
 pub use server::{Config, Server, Service};

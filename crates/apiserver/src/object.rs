@@ -27,6 +27,8 @@ struct Head {
     annotations: u32,
     /// At the closing brace of the metadata.
     metadata_end: u32,
+    /// Whether the object is being deleted.
+    deleting: bool,
 }
 
 /// The format of heads and values; stored as the first byte of the head.
@@ -78,7 +80,7 @@ impl<'a> Stored<'a> {
 
     /// Writes everything up to the closing brace of the metadata.
     fn write_metadata(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
-        let Head { splice, annotations, metadata_end } = self.head;
+        let Head { splice, annotations, metadata_end, .. } = self.head;
         let [splice, annotations, metadata_end] = [splice, annotations, metadata_end].map(|at| at as usize);
         out.extend_from_slice(&opening.0);
         out.extend_from_slice(&self.bytes[1..splice]);
@@ -98,6 +100,11 @@ impl<'a> Stored<'a> {
                 out.extend_from_slice(format!(r#","annotations":{{"{SPACE_ANNOTATION}":"{space}"}}"#).as_bytes());
             }
         }
+    }
+
+    /// Whether the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.head.deleting
     }
 
     /// How many bytes the object takes.
@@ -141,15 +148,15 @@ fn write_number(out: &mut Vec<u8>, number: u64) {
 
 impl Head {
     fn encode(self) -> Vec<u8> {
-        let mut head = vec![FORMAT];
+        let mut head = vec![FORMAT, u8::from(self.deleting)];
         [self.splice, self.annotations, self.metadata_end].map(|at| head.extend_from_slice(&at.to_le_bytes()));
         head
     }
 
     fn decode(head: &[u8]) -> Option<Self> {
-        let (&FORMAT, rest) = head.split_first()? else { return None };
+        let [FORMAT, deleting, rest @ ..] = head else { return None };
         let at = |index: usize| Some(u32::from_le_bytes(rest.get(index * 4..index * 4 + 4)?.try_into().ok()?));
-        Some(Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)? })
+        Some(Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0 })
     }
 }
 
@@ -169,7 +176,7 @@ const AFTER_SPLICE: [&str; 8] = [
 /// What is stored for an object.
 pub fn encode(object: &Value) -> Content {
     let mut bytes = br#"{"metadata":{"#.to_vec();
-    let mut head = Head { splice: 0, annotations: 0, metadata_end: 0 };
+    let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting: is_deleting(object) };
     let empty = Value::Null;
     let metadata = object.get("metadata").unwrap_or(&empty);
     let start = bytes.len();

@@ -39,6 +39,10 @@ pub struct Config {
     pub future_wait: Duration,
     /// How long a watch lasts when the client does not say: at least this, at most twice as long.
     pub watch_timeout: Duration,
+    /// How long an event is kept after it was last written.
+    pub event_ttl: Duration,
+    /// The certificate by which clients in a space know the server, as PEM.
+    pub root_ca: Arc<str>,
     /// How often a watch that asked for it is told how far it has come.
     pub bookmark_interval: Duration,
 }
@@ -51,6 +55,8 @@ impl Default for Config {
             max_body: 3 << 20,
             future_wait: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),
+            event_ttl: Duration::from_secs(60 * 60),
+            root_ca: Arc::from(""),
             bookmark_interval: Duration::from_secs(60),
         }
     }

@@ -33,6 +33,8 @@ use crate::{
     versions,
 };
 
+pub(crate) use create::admit;
+pub(crate) use delete::Deletion;
 pub(crate) use write::{Change, Writer};
 
 /// A request for something of a resource.
@@ -78,6 +80,7 @@ impl Verb {
         let item = path.name.is_some();
         Some(match *method {
             Method::GET if path.watch => Self::Watch,
+            _ if path.watch => return None,
             Method::GET if item => Self::Get,
             Method::GET if query.flag("watch") => Self::Watch,
             Method::GET => Self::List,

@@ -86,7 +86,8 @@ impl Accepted {
     pub fn for_errors(header: &str) -> Encoding {
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
         clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
-        clauses.iter().find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: false })
+        // Whoever accepts nothing we have is taken for a person.
+        clauses.iter().find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
     }
 }
 

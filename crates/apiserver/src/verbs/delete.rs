@@ -144,6 +144,10 @@ impl Writer<'_> {
     ) -> Result<(), Status> {
         let uid = object::text(old, "uid");
         if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+            if self.resource.kind == "Namespace" {
+                let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+                return Err(Status::conflict(named(self.shown), name, &why));
+            }
             let why = format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
             );

@@ -28,14 +28,17 @@ use crate::{
 pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     let options = ListOptions::parse(&call.query, false)?;
     let filter = Filter::parse(call, &options)?;
-    let shape = call.accepted.form.shape;
-    if shape == Shape::Metadata {
+    if call.accepted.form.shape == Shape::Metadata {
         return Err(answer::is_a_list(&call.resource));
     }
+    answer(call, select(call, &options, &filter).await?)
+}
+
+/// What was found as an answer.
+pub(crate) fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
     let view = call.table_view()?;
-    let selection = select(call, &options, &filter).await?;
     let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
-    if shape == Shape::Table {
+    if call.accepted.form.shape == Shape::Table {
         let values = selection.objects.iter().map(|object| call.read(object)).collect::<Result<Vec<_>, _>>()?;
         let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));

@@ -55,18 +55,24 @@ fn not_here(call: &Call) -> Status {
     Status::not_implemented(format!("{}{part} is not served by this server", call.named()))
 }
 
-/// Sets the finalizers of a namespace, and nothing else.
+/// Sets the finalizers of a namespace: of its spec and status nothing else.
 async fn finalize(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let new = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     update::check_names(call, &new)?;
     let writer = Writer::new(call, options.dry_run)?;
     let change = writer.update(call.name(), warnings, |old, _| {
-        let mut changed = old.clone();
-        crate::schema::sparse(&call.resource.schemas, call.resource.schema, &mut changed);
-        changed["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"].clone();
-        let finalizers = new.pointer("/spec/finalizers").cloned().unwrap_or(Value::Array(Vec::new()));
-        changed["spec"]["finalizers"] = finalizers;
+        let mut changed = new.clone();
+        let finalizers = changed.pointer_mut("/spec/finalizers").map(Value::take);
+        let mut sparse = old.clone();
+        crate::schema::sparse(&call.resource.schemas, call.resource.schema, &mut sparse);
+        for field in ["spec", "status"] {
+            changed[field] = sparse[field].clone();
+        }
+        if let Value::Object(spec) = &mut changed["spec"] {
+            spec.remove("finalizers");
+            spec.extend(finalizers.filter(|list| list != &Value::Array(Vec::new())).map(|list| ("finalizers".to_owned(), list)));
+        }
         Ok(changed)
     });
     answer(call, change.await?)

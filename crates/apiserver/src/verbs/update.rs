@@ -68,7 +68,8 @@ async fn create_instead(
 pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
     let name = object::text(object, "name");
     if name.is_empty() {
-        return Err(Status::bad_request("name is required"));
+        let message = format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name());
+        return Err(Status::bad_request(message));
     }
     if name != call.name() {
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name());

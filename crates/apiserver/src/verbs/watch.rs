@@ -36,7 +36,8 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
         ));
     }
     if call.accepted.form.shape == Shape::MetadataList {
-        return Err(answer::not_a_list(&call.resource));
+        // No event holds a list: Kubernetes opens the stream and ends it at the first.
+        return Ok(answer::respond(200, "application/json", Body::whole("")));
     }
     let given = revision(&options.resource_version).map_err(Status::internal)?;
     let initial = match (options.send_initial_events, given) {

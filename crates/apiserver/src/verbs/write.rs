@@ -177,9 +177,29 @@ impl<'a> Writer<'a> {
         Err(busy())
     }
 
+    /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
+    /// its sparse form.
+    pub(crate) async fn edit(&self, name: &str, change: impl Fn(&mut Value)) -> Result<Change, Status> {
+        let key = self.key(name)?;
+        for _ in 0..ATTEMPTS {
+            let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
+            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let mut new = old.clone();
+            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            change(&mut new);
+            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
+            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
+                return Ok(change);
+            }
+        }
+        Err(busy())
+    }
+
     /// Refuses a change of another version of the object than the client saw. Says whether it named one.
     fn check_version(&self, new: &mut Value, existing: &Object, name: &str) -> Result<bool, Status> {
-        let given = revision(object::text(new, "resourceVersion")).map_err(Status::internal)?;
+        let plain = |problem: String| problem.split_once(": strconv").map_or(problem.clone(), |(_, rest)| format!("strconv{rest}"));
+        let given = revision(object::text(new, "resourceVersion")).map_err(|problem| Status::internal(plain(problem)))?;
         let given = given.filter(|revision| *revision != Revision::ZERO);
         let uid = object::text(new, "uid");
         let current = stored(existing)?.uid();
@@ -216,10 +236,9 @@ impl<'a> Writer<'a> {
             let grace = metadata.get("deletionGracePeriodSeconds").cloned();
             let old_grace = old.pointer("/metadata/deletionGracePeriodSeconds");
             if let Some(grace) = grace.filter(|grace| Some(grace) != old_grace && !grace.is_null()) {
-                causes.push(invalid(
-                    "metadata.deletionGracePeriodSeconds",
-                    format!("Invalid value: {grace}: field is immutable"),
-                ));
+                let cause =
+                    invalid("metadata.deletionGracePeriodSeconds", format!("Invalid value: {grace}: field is immutable"));
+                causes.extend([cause.clone(), cause]);
             }
             metadata.copy("deletionGracePeriodSeconds", old);
         } else {

@@ -20,8 +20,10 @@ use crate::{case::Case, known::Known};
 #[tokio::test(start_paused = true)]
 async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
-    let server = Server::new(store, Config::default());
+    let root_ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into();
+    let server = Server::new(store, Config { root_ca, ..Config::default() });
     server.bootstrap().await.unwrap();
+    let _controllers = server.start_controllers();
     let only = std::env::var("REPLAY_ONLY").ok();
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();

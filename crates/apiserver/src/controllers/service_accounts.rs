@@ -1,0 +1,14 @@
+//! Every namespace has a default service account.
+
+use serde_json::json;
+
+use super::Place;
+use crate::{server::Shared, status::Status};
+
+/// Its name.
+pub(super) const NAME: &str = "default";
+
+/// Makes it if it is not there.
+pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
+    super::ensure(shared, place, "serviceaccounts", NAME, json!({"metadata": {"name": NAME}})).await
+}
