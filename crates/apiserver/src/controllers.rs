@@ -19,8 +19,11 @@ mod namespaces;
 mod root_ca;
 mod service_accounts;
 
+pub(crate) use garbage::remove_finalizer;
+
 use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt};
 use orrery_store::{Event, Key, ListOptions, Object, Scope, Selector, WatchError, Watched};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -29,6 +32,7 @@ use crate::{
     object::Stored,
     registry::{Registry, Resource, Storage},
     server::{Server, Shared},
+    spaces,
     status::Status,
     verbs::{self, Writer},
 };
@@ -49,11 +53,13 @@ impl Server {
         let (namespaces, namespaces_work) = mpsc::channel(QUEUE);
         let (contents, contents_work) = mpsc::channel(QUEUE);
         let (events, events_work) = mpsc::channel(QUEUE);
+        let (spaces, spaces_work) = mpsc::channel(QUEUE);
         tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
         tasks.spawn(run_contents(self.shared.clone(), contents_work));
         tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
-        let queues = Queues { garbage, namespaces, contents, events };
+        tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
+        let queues = Queues { garbage, namespaces, contents, events, spaces };
         for resource in stored(&self.shared.registry) {
             tasks.spawn(follow(self.shared.clone(), resource, queues.clone()));
         }
@@ -75,6 +81,7 @@ struct Queues {
     namespaces: mpsc::Sender<Key>,
     contents: mpsc::Sender<Place>,
     events: mpsc::Sender<event_ttl::Written>,
+    spaces: mpsc::Sender<Key>,
 }
 
 /// A namespace of a space.
@@ -100,7 +107,9 @@ async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
         for object in &list.objects {
             queues.tell(None, object).await;
         }
-        let Ok(mut watcher) = shared.store.watch(scope.clone(), Selector::everything(), list.revision) else { continue };
+        let Ok(mut watcher) = shared.store.watch(scope.clone(), Selector::everything(), list.revision) else {
+            continue;
+        };
         drop(list);
         loop {
             match watcher.next().await {
@@ -137,9 +146,30 @@ impl Queues {
             ("", "events") if !object.is_deletion() => {
                 let _ = self.events.send(event_ttl::Written::new(object)).await;
             }
+            _ if spaces::is_space_key(key) && Stored::of(object).is_some_and(|stored| stored.is_deleting()) => {
+                let _ = self.spaces.send(key.clone()).await;
+            }
             _ => {}
         }
     }
+}
+
+/// How many spaces are ended at once.
+const SPACES_AT_ONCE: usize = 16;
+
+/// Ends the spaces that are being deleted.
+async fn run_spaces(shared: Arc<Shared>, work: mpsc::Receiver<Key>) {
+    let works = stream::unfold(work, |mut work| async move { Some((work.recv().await?, work)) });
+    let end = |key: Key| {
+        let shared = &shared;
+        async move { log_failure("a space cannot be ended", &spaces::end(shared, &key).await) }
+    };
+    works.for_each_concurrent(SPACES_AT_ONCE, end).await;
+}
+
+/// What every namespace has, by resource.
+pub(crate) fn contents(shared: &Shared) -> [(&'static str, Value); 2] {
+    [("serviceaccounts", service_accounts::object()), ("configmaps", root_ca::object(shared))]
 }
 
 /// Gives every namespace what every namespace has.
@@ -177,7 +207,9 @@ fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, n
 /// The resource of a stored object.
 fn resource_of<'a>(registry: &'a Registry, key: &Key) -> Option<&'a Arc<Resource>> {
     let versions = registry.group(key.group()).into_iter().flat_map(|group| &group.versions);
-    versions.flat_map(|version| &version.resources).find(|resource| resource.plural == key.resource() && verbs::is_native(resource))
+    versions
+        .flat_map(|version| &version.resources)
+        .find(|resource| resource.plural == key.resource() && verbs::is_native(resource))
 }
 
 fn log_failure<T>(what: &str, result: &Result<T, Status>) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A string as Go's `strconv.Quote` writes it.
-pub fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -36,7 +36,7 @@ fn escape(quoted: &mut String, character: char) {
 }
 
 /// Whether Go counts a character as printable: letters, marks, numbers, punctuation, symbols and the plain space.
-pub fn is_print(character: char) -> bool {
+pub(crate) fn is_print(character: char) -> bool {
     match character {
         ' '..='~' => true,
         '\0'..='\u{a0}' | '\u{ad}' => false,

@@ -5,13 +5,13 @@ use serde_json::Value;
 use crate::schema;
 
 /// Reads one JSON document; what is wrong is said in the words of Go's decoder, which users know from other clusters.
-pub fn parse(text: &[u8]) -> Result<Value, String> {
+pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
     schema::check_syntax(text)?;
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
 /// What Go calls a kind of value.
-pub fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

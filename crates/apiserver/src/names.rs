@@ -1,7 +1,7 @@
 //! The rules for names, labels and their texts when something breaks them.
 
 /// What is wrong with a name that may have dots, as most objects' names.
-pub fn subdomain_problems(name: &str) -> Vec<String> {
+pub(crate) fn subdomain_problems(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 253);
     if !is_subdomain(name) {
         problems.push(SUBDOMAIN.to_owned());
@@ -9,27 +9,8 @@ pub fn subdomain_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS label.
-pub fn label_problems(name: &str) -> Vec<String> {
-    let mut problems = too_long(name, 63);
-    if !is_label(name) {
-        let dotted = is_subdomain(name);
-        problems.push(if dotted { "must not contain dots" } else { LABEL }.to_owned());
-    }
-    problems
-}
-
-/// What is wrong with a DNS label that must begin with a letter, as the names of services.
-pub fn service_label_problems(name: &str) -> Vec<String> {
-    let mut problems = too_long(name, 63);
-    if !is_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
-        problems.push(SERVICE_LABEL.to_owned());
-    }
-    problems
-}
-
 /// What is wrong with a name that is one segment of a path, as the names of roles.
-pub fn path_segment_problems(name: &str) -> Vec<String> {
+pub(crate) fn path_segment_problems(name: &str) -> Vec<String> {
     if let "." | ".." = name {
         return vec![format!("may not be '{name}'")];
     }
@@ -37,13 +18,13 @@ pub fn path_segment_problems(name: &str) -> Vec<String> {
 }
 
 /// What is wrong with the beginning of a name that is one segment of a path.
-pub fn path_prefix_problems(name: &str) -> Vec<String> {
+pub(crate) fn path_prefix_problems(name: &str) -> Vec<String> {
     let found = ["/", "%"].into_iter().filter(|part| name.contains(part));
     found.map(|part| format!("may not contain '{part}'")).collect()
 }
 
 /// What is wrong with the key of a label or annotation.
-pub fn qualified_name_problems(name: &str) -> Vec<String> {
+pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('/').collect();
     let mut problems = Vec::new();
     let local = match parts.as_slice() {
@@ -73,7 +54,7 @@ pub fn qualified_name_problems(name: &str) -> Vec<String> {
 }
 
 /// What is wrong with the value of a label.
-pub fn label_value_problems(value: &str) -> Vec<String> {
+pub(crate) fn label_value_problems(value: &str) -> Vec<String> {
     let mut problems = too_long(value, 63);
     if !value.is_empty() && !is_qualified(value) {
         problems.push(LABEL_VALUE.to_owned());
@@ -84,12 +65,6 @@ pub fn label_value_problems(value: &str) -> Vec<String> {
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
      and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-     and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SERVICE_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
      alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -131,13 +106,11 @@ mod tests {
 
     #[test]
     fn problems_are_told_one_by_one() {
-        assert_eq!(label_problems("a.b"), ["must not contain dots"]);
         assert_eq!(path_segment_problems(".."), ["may not be '..'"]);
         assert_eq!(path_segment_problems("a/b%"), ["may not contain '/'", "may not contain '%'"]);
         assert_eq!(qualified_name_problems("/k"), ["prefix part must be non-empty"]);
         assert_eq!(qualified_name_problems("a/").len(), 2);
         assert_eq!(qualified_name_problems("a/b/c").len(), 1);
         assert_eq!(label_value_problems(&"v".repeat(64)), ["must be no more than 63 characters"]);
-        assert_eq!(service_label_problems("1a").len(), 1);
     }
 }

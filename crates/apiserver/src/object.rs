@@ -8,11 +8,11 @@ mod metadata;
 use orrery_store::{Content, Object, Revision};
 use serde_json::Value;
 
-pub use metadata::{Metadata, Owner, finalizers, is_deleting, name, owners, text};
+pub(crate) use metadata::{Metadata, Owner, finalizers, is_deleting, name, owners, text};
 
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]
-pub struct Stored<'a> {
+pub(crate) struct Stored<'a> {
     bytes: &'a [u8],
     head: Head,
     revision: Revision,
@@ -35,45 +35,45 @@ struct Head {
 const FORMAT: u8 = 1;
 
 /// The annotation that tells in a list over all spaces where an object is from. It is never stored.
-pub const SPACE_ANNOTATION: &str = "core.orrery.io/space";
+pub(crate) const SPACE_ANNOTATION: &str = "core.orrery.io/space";
 
 /// How an object begins, before its metadata.
 #[derive(Clone, Debug)]
-pub struct Opening(Vec<u8>);
+pub(crate) struct Opening(Vec<u8>);
 
 impl Opening {
     /// An object that says what it is.
-    pub fn named(kind: &str, api_version: &str) -> Self {
+    pub(crate) fn named(kind: &str, api_version: &str) -> Self {
         Self(format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","#).into_bytes())
     }
 
     /// An item of a list that says it for all.
-    pub fn bare() -> Self {
+    pub(crate) fn bare() -> Self {
         Self(b"{".to_vec())
     }
 }
 
 impl<'a> Stored<'a> {
     /// The latest version of an object; `None` if its head is from another program.
-    pub fn of(object: &'a Object) -> Option<Self> {
+    pub(crate) fn of(object: &'a Object) -> Option<Self> {
         let bytes = object.value().segments().next()?;
         Some(Self { bytes, head: Head::decode(object.head())?, revision: object.modified() })
     }
 
     /// The same object as it was changed, or went away, at another revision.
     #[must_use]
-    pub fn at(self, revision: Revision) -> Self {
+    pub(crate) fn at(self, revision: Revision) -> Self {
         Self { revision, ..self }
     }
 
     /// Writes the whole object. `space` is set in answers over all spaces.
-    pub fn write(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
         self.write_metadata(out, opening, space);
         out.extend_from_slice(&self.bytes[self.head.metadata_end as usize..]);
     }
 
     /// Writes the object's metadata alone, as an object of its own.
-    pub fn write_partial(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
+    pub(crate) fn write_partial(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
         self.write_metadata(out, opening, space);
         out.extend_from_slice(b"}}");
     }
@@ -103,24 +103,24 @@ impl<'a> Stored<'a> {
     }
 
     /// Whether the object is being deleted.
-    pub fn is_deleting(&self) -> bool {
+    pub(crate) fn is_deleting(&self) -> bool {
         self.head.deleting
     }
 
     /// How many bytes the object takes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// The uid, which stands right before the resourceVersion.
-    pub fn uid(&self) -> &'a str {
+    pub(crate) fn uid(&self) -> &'a str {
         let before = &self.bytes[..(self.head.splice as usize).saturating_sub(1)];
         let start = before.iter().rposition(|byte| *byte == b'"').map_or(0, |quote| quote + 1);
         std::str::from_utf8(&before[start..]).unwrap_or_default()
     }
 
     /// The object as values, with kind, apiVersion and resourceVersion. Only writes need this.
-    pub fn parse(&self, kind: &str, api_version: &str) -> Value {
+    pub(crate) fn parse(&self, kind: &str, api_version: &str) -> Value {
         // What is stored was written by us from values; if the disk lied, the object is shown as empty rather than not at all.
         let mut value: Value = serde_json::from_slice(self.bytes).unwrap_or_default();
         value["kind"] = kind.into();
@@ -149,7 +149,9 @@ fn write_number(out: &mut Vec<u8>, number: u64) {
 impl Head {
     fn encode(self) -> Vec<u8> {
         let mut head = vec![FORMAT, u8::from(self.deleting)];
-        [self.splice, self.annotations, self.metadata_end].map(|at| head.extend_from_slice(&at.to_le_bytes()));
+        for at in [self.splice, self.annotations, self.metadata_end] {
+            head.extend_from_slice(&at.to_le_bytes());
+        }
         head
     }
 
@@ -174,7 +176,7 @@ const AFTER_SPLICE: [&str; 8] = [
 ];
 
 /// What is stored for an object.
-pub fn encode(object: &Value) -> Content {
+pub(crate) fn encode(object: &Value) -> Content {
     let mut bytes = br#"{"metadata":{"#.to_vec();
     let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting: is_deleting(object) };
     let empty = Value::Null;

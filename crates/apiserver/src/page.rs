@@ -8,11 +8,11 @@ use crate::json;
 
 /// The end of a page. Its text is the same as that of Kubernetes' own tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub(crate) struct Page {
     /// The revision all pages are read at; `None` for the current one.
-    pub revision: Option<u64>,
+    pub(crate) revision: Option<u64>,
     /// The part of the last key that comes after what the list has in common.
-    pub start: String,
+    pub(crate) start: String,
 }
 
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 
 impl Page {
     /// The token for the client. A start that ends in a zero byte means: after this key.
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let rv = self.revision.and_then(|revision| i64::try_from(revision).ok()).unwrap_or(-1);
         // Serialising a number and strings cannot fail.
         let json = serde_json::to_vec(&Token { v: VERSION, rv, start: &self.start }).unwrap_or_default();
@@ -34,7 +34,7 @@ impl Page {
     }
 
     /// Reads a token.
-    pub fn decode(text: &str) -> Result<Self, String> {
+    pub(crate) fn decode(text: &str) -> Result<Self, String> {
         let bytes = ENGINE.decode(text).map_err(|_| base64_problem(text))?;
         let token = json::parse(&bytes)?;
         let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -4,6 +4,6 @@ mod json;
 mod merge;
 mod strategic;
 
-pub use json::{JsonPatch, JsonPatchError};
-pub use merge::merge;
-pub use strategic::{StrategicError, strategic};
+pub(crate) use json::{JsonPatch, JsonPatchError};
+pub(crate) use merge::merge;
+pub(crate) use strategic::{StrategicError, strategic};

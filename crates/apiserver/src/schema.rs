@@ -154,8 +154,8 @@ pub enum Shape {
 
 impl Schemas {
     /// Reads the form that `cargo xtask kube-data` writes.
-    pub(crate) fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
-        load::schemas(text)
+    pub(crate) fn parse(texts: &[&[u8]]) -> Result<Self, serde_json::Error> {
+        load::schemas(texts)
     }
 
     /// A struct by its name in OpenAPI.

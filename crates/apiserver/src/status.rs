@@ -6,9 +6,12 @@ use serde::Serialize;
 
 use crate::{field::FieldError, gotext};
 
-/// A failure, as it is sent to the client.
+/// A failure, as it is sent to the client. It is one pointer, so that what can fail stays cheap to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct Status(Box<Failure>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Failure {
     code: u16,
     reason: &'static str,
     message: String,
@@ -74,27 +77,27 @@ pub type Result<T, E = Status> = std::result::Result<T, E>;
 impl Status {
     /// The HTTP code.
     pub fn code(&self) -> u16 {
-        self.code
+        self.0.code
     }
 
     /// The sentence for people.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// The word for programs.
     pub fn reason(&self) -> &'static str {
-        self.reason
+        self.0.reason
     }
 
     /// Whether the answer is its message alone, as text.
     pub fn is_plain(&self) -> bool {
-        self.plain
+        self.0.plain
     }
 
     /// After how many seconds the client may try again.
     pub fn retry_after(&self) -> Option<u32> {
-        self.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0)
+        self.0.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0)
     }
 
     /// Its body.
@@ -102,12 +105,12 @@ impl Status {
         let body = Body {
             kind: "Status",
             api_version: "v1",
-            metadata: Metadata { continue_token: self.continue_token.as_deref() },
+            metadata: Metadata { continue_token: self.0.continue_token.as_deref() },
             status: "Failure",
-            message: &self.message,
-            reason: self.reason,
-            details: self.details.as_ref(),
-            code: self.code,
+            message: &self.0.message,
+            reason: self.0.reason,
+            details: self.0.details.as_ref(),
+            code: self.0.code,
         };
         // Serialising strings and numbers into memory cannot fail.
         serde_json::to_vec(&body).unwrap_or_default()
@@ -116,16 +119,28 @@ impl Status {
     /// The same with something said before.
     #[must_use]
     pub fn prefixed(mut self, prefix: &str) -> Self {
-        self.message.insert_str(0, prefix);
+        self.0.message.insert_str(0, prefix);
         self
     }
 
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None, plain: false }
+        Self(Box::new(Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            plain: false,
+        }))
+    }
+
+    fn plain(mut self) -> Self {
+        self.0.plain = true;
+        self
     }
 
     fn details(mut self, details: Details) -> Self {
-        self.details = Some(details);
+        self.0.details = Some(details);
         self
     }
 
@@ -136,7 +151,7 @@ impl Status {
     }
 
     fn causes(mut self, causes: Vec<Cause>) -> Self {
-        self.details.get_or_insert_default().causes = causes;
+        self.0.details.get_or_insert_default().causes = causes;
         self
     }
 }
@@ -150,7 +165,7 @@ impl Status {
 
     /// 400 as HTTP servers give it before any API is reached.
     pub fn malformed() -> Self {
-        Self { plain: true, ..Self::new(400, "", "400 Bad Request") }
+        Self::new(400, "", "400 Bad Request").plain()
     }
 
     /// 401.
@@ -177,7 +192,7 @@ impl Status {
 
     /// 404 for an address that nothing is served at.
     pub fn no_such_page() -> Self {
-        Self { plain: true, ..Self::new(404, "", "404 page not found\n") }
+        Self::new(404, "", "404 page not found\n").plain()
     }
 
     /// 404 for a resource that a known group does not have.
@@ -303,7 +318,9 @@ impl Status {
                        the remainder of the results. Continuing with the provided token results in an inconsistent \
                        list - objects that were created, modified, or deleted between the time the first chunk was \
                        returned and now may show up in the list.";
-        Self { continue_token: Some(continue_token), ..Self::expired(message) }
+        let mut status = Self::expired(message);
+        status.0.continue_token = Some(continue_token);
+        status
     }
 
     /// 429.
@@ -424,6 +441,6 @@ mod tests {
         let kind = Named { group: "", what: "Pod" };
         let status = Status::invalid(kind, "a", vec![cause.clone(), cause]);
         assert_eq!(status.message(), r#"Pod "a" is invalid: spec: Required value"#);
-        assert_eq!(status.details.map(|details| details.causes.len()), Some(2));
+        assert_eq!(status.0.details.map(|details| details.causes.len()), Some(2));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{object, registry::Resource};
 
 /// The cells of an object's row.
-pub fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let _ = now;
     resource
         .columns

@@ -26,9 +26,10 @@ use crate::{
     names,
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
-    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ResourcePath, Shape, SpaceScope},
+    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
     schema,
     server::{Shared, header_text},
+    spaces,
     status::{Named, Status},
     versions,
 };
@@ -111,7 +112,8 @@ impl Call {
         let part =
             path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
         let part = part.transpose()?;
-        if misplaced {
+        let elsewhere = spaces::is_space(&resource) && space != SpaceScope::One(ROOT.to_owned());
+        if misplaced || elsewhere {
             return Err(Status::no_such_resource());
         }
         let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;
@@ -162,11 +164,6 @@ impl Call {
     /// The resource as messages name it.
     pub(crate) fn named(&self) -> Named<'_> {
         named(&self.resource)
-    }
-
-    /// The kind as messages name it.
-    pub(crate) fn kind(&self) -> Named<'_> {
-        kind(&self.resource)
     }
 
     /// The one space of the request; only reads can go over all.

@@ -62,7 +62,11 @@ pub(super) async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Re
             Ok(Deletion::Done { .. }) => {}
             Ok(Deletion::Begun(value)) => {
                 let key = object.key();
-                let resource = if key.group().is_empty() { format!("{}.", key.resource()) } else { format!("{}.{}", key.resource(), key.group()) };
+                let resource = if key.group().is_empty() {
+                    format!("{}.", key.resource())
+                } else {
+                    format!("{}.{}", key.resource(), key.group())
+                };
                 *remaining.resources.entry(resource).or_default() += 1;
                 for finalizer in object::finalizers(&value) {
                     *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;

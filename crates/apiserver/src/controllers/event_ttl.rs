@@ -19,9 +19,14 @@ pub(super) struct Written {
 impl Written {
     pub(super) fn new(object: &Object) -> Self {
         let value = verbs::stored(object).map(|stored| stored.parse("", "")).unwrap_or_default();
-        let times = ["lastTimestamp", "eventTime"].map(|field| value[field].as_str().and_then(|text| text.parse().ok()));
+        let times =
+            ["lastTimestamp", "eventTime"].map(|field| value[field].as_str().and_then(|text| text.parse().ok()));
         let created = object::text(&value, "creationTimestamp").parse().ok();
-        Self { key: object.key().clone(), revision: object.modified(), created: times.into_iter().flatten().chain(created).max() }
+        Self {
+            key: object.key().clone(),
+            revision: object.modified(),
+            created: times.into_iter().flatten().chain(created).max(),
+        }
     }
 }
 

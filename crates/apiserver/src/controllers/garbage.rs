@@ -131,13 +131,16 @@ async fn check_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
         return Ok(());
     }
     if states.contains(&Existence::Present) {
-        let kept = |uid: &str| owners.iter().zip(&states).any(|(owner, state)| owner.uid == uid && *state == Existence::Present);
+        let kept = |uid: &str| {
+            owners.iter().zip(&states).any(|(owner, state)| owner.uid == uid && *state == Existence::Present)
+        };
         return keep_owners(shared, key, |owner| kept(owner.uid)).await;
     }
     if object::is_deleting(&value) {
         return Ok(());
     }
-    let waited_for = states.contains(&Existence::WaitsForDependents) && !shared.store.owned_by(object::text(&value, "uid")).is_empty();
+    let waited_for = states.contains(&Existence::WaitsForDependents)
+        && !shared.store.owned_by(object::text(&value, "uid")).is_empty();
     let propagation = if waited_for { Propagation::Foreground } else { Propagation::Background };
     let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
     match deleter::delete(shared, &existing, &options).await {
@@ -161,7 +164,7 @@ async fn keep_owners(shared: &Shared, key: &Key, keep: impl Fn(&Owner<'_>) -> bo
 }
 
 /// Takes a finalizer out of an object.
-async fn remove_finalizer(shared: &Shared, key: &Key, finalizer: &str) -> Result<(), Status> {
+pub(crate) async fn remove_finalizer(shared: &Shared, key: &Key, finalizer: &str) -> Result<(), Status> {
     edit(shared, key, |object| {
         if let Some(Value::Array(list)) = object.pointer_mut("/metadata/finalizers") {
             list.retain(|name| name != finalizer);
@@ -207,9 +210,10 @@ async fn finish(shared: &Shared, key: &Key) -> Result<(), Status> {
         check_owners(shared, dependent.key()).await?;
     }
     // What blocks may be gone by now; its going away would be told too, but there may be nothing left to tell of.
-    let blocked = blocked && shared.store.owned_by(uid).iter().any(|dependent| {
-        let value = verbs::stored(dependent).map(|stored| stored.parse("", "")).unwrap_or_default();
-        object::owners(&value["metadata"]).any(|owner| owner.uid == uid && owner.blocks)
-    });
+    let blocked = blocked
+        && shared.store.owned_by(uid).iter().any(|dependent| {
+            let value = verbs::stored(dependent).map(|stored| stored.parse("", "")).unwrap_or_default();
+            object::owners(&value["metadata"]).any(|owner| owner.uid == uid && owner.blocks)
+        });
     if blocked { Ok(()) } else { remove_finalizer(shared, key, FOREGROUND).await }
 }

@@ -104,22 +104,39 @@ fn conditions(remaining: &Remaining, now: &str, old: &Value) -> Value {
     };
     let fine = |kind, reason, message: &str| condition(kind, "False", reason, message.to_owned());
     let failure = match remaining.failures.first() {
-        None => fine("NamespaceDeletionContentFailure", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+        None => fine(
+            "NamespaceDeletionContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
         Some(status) => {
-            let message = format!("Failed to delete all resource types, {} remaining: {}", remaining.failures.len(), status.message());
+            let message = format!(
+                "Failed to delete all resource types, {} remaining: {}",
+                remaining.failures.len(),
+                status.message()
+            );
             condition("NamespaceDeletionContentFailure", "True", "ContentDeletionFailed", message)
         }
     };
-    let resources = remaining.resources.iter().map(|(resource, count)| format!("{resource} has {count} resource instances"));
+    let resources =
+        remaining.resources.iter().map(|(resource, count)| format!("{resource} has {count} resource instances"));
     let resources: Vec<String> = resources.collect();
-    let finalizers = remaining.finalizers.iter().map(|(finalizer, count)| format!("{finalizer} in {count} resource instances"));
+    let finalizers =
+        remaining.finalizers.iter().map(|(finalizer, count)| format!("{finalizer} in {count} resource instances"));
     let finalizers: Vec<String> = finalizers.collect();
     let content = match resources.as_slice() {
         [] => fine("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
-        _ => condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", format!("Some resources are remaining: {}", resources.join(", "))),
+        _ => condition(
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {}", resources.join(", ")),
+        ),
     };
     let held = match finalizers.as_slice() {
-        [] => fine("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+        [] => {
+            fine("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+        }
         _ => {
             let message = format!("Some content in the namespace has finalizers remaining: {}", finalizers.join(", "));
             condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message)
@@ -127,7 +144,11 @@ fn conditions(remaining: &Remaining, now: &str, old: &Value) -> Value {
     };
     json!([
         fine("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
-        fine("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+        fine(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed"
+        ),
         failure,
         content,
         held,

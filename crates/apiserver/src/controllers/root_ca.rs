@@ -1,6 +1,6 @@
 //! Every namespace has a config map with the certificate by which its clients know the server.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Place;
 use crate::{server::Shared, status::Status};
@@ -13,13 +13,17 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
                            distributions of Kubernetes clusters.";
 
+/// What it is.
+pub(super) fn object(shared: &Shared) -> Value {
+    json!({
+        "metadata": {"name": NAME, "annotations": {"kubernetes.io/description": DESCRIPTION}},
+        "data": {"ca.crt": &*shared.config.root_ca},
+    })
+}
+
 /// Makes it if it is not there, and sets it right if somebody changed it.
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
-    let certificate = &*shared.config.root_ca;
-    let object = json!({
-        "metadata": {"name": NAME, "annotations": {"kubernetes.io/description": DESCRIPTION}},
-        "data": {"ca.crt": certificate},
-    });
+    let object = object(shared);
     super::ensure(shared, place, "configmaps", NAME, object.clone()).await?;
     let resource = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
     let writer = super::writer(shared, resource, &place.space, &place.namespace);

@@ -3,26 +3,26 @@
 use serde_json::{Map, Value};
 
 /// The metadata of an object that is being written.
-pub struct Metadata<'a>(&'a mut Map<String, Value>);
+pub(crate) struct Metadata<'a>(&'a mut Map<String, Value>);
 
 /// A reference to an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner<'a> {
+pub(crate) struct Owner<'a> {
     /// Its group and version.
-    pub api_version: &'a str,
+    pub(crate) api_version: &'a str,
     /// Its kind.
-    pub kind: &'a str,
+    pub(crate) kind: &'a str,
     /// Its name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Its uid.
-    pub uid: &'a str,
+    pub(crate) uid: &'a str,
     /// Whether it waits for this object when it is deleted in the foreground.
-    pub blocks: bool,
+    pub(crate) blocks: bool,
 }
 
 impl<'a> Metadata<'a> {
     /// The metadata of an object; made if there is none.
-    pub fn of(object: &'a mut Value) -> Self {
+    pub(crate) fn of(object: &'a mut Value) -> Self {
         if !object.is_object() {
             *object = Value::Object(Map::new());
         }
@@ -37,17 +37,17 @@ impl<'a> Metadata<'a> {
     }
 
     /// A text; empty if it is not there.
-    pub fn text(&self, field: &str) -> &str {
+    pub(crate) fn text(&self, field: &str) -> &str {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// A field.
-    pub fn get(&self, field: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field)
     }
 
     /// Counts a generation on, for kinds that have them.
-    pub fn count_generation(&mut self, counted: bool) {
+    pub(crate) fn count_generation(&mut self, counted: bool) {
         if counted {
             let generation = self.0.get("generation").and_then(Value::as_i64).unwrap_or(0);
             self.set("generation", generation + 1);
@@ -55,12 +55,12 @@ impl<'a> Metadata<'a> {
     }
 
     /// Sets a field.
-    pub fn set(&mut self, field: &str, value: impl Into<Value>) {
+    pub(crate) fn set(&mut self, field: &str, value: impl Into<Value>) {
         self.0.insert(field.to_owned(), value.into());
     }
 
     /// Sets a field to what another object has there, also if that is nothing.
-    pub fn copy(&mut self, field: &str, from: &Value) {
+    pub(crate) fn copy(&mut self, field: &str, from: &Value) {
         match from.pointer(&format!("/metadata/{field}")) {
             Some(value) if !value.is_null() => self.set(field, value.clone()),
             _ => self.remove(field),
@@ -68,12 +68,12 @@ impl<'a> Metadata<'a> {
     }
 
     /// Takes a field out.
-    pub fn remove(&mut self, field: &str) {
+    pub(crate) fn remove(&mut self, field: &str) {
         self.0.remove(field);
     }
 
     /// Takes an annotation out, and the annotations with the last of them.
-    pub fn remove_annotation(&mut self, key: &str) {
+    pub(crate) fn remove_annotation(&mut self, key: &str) {
         let Some(Value::Object(annotations)) = self.0.get_mut("annotations") else { return };
         annotations.remove(key);
         if annotations.is_empty() {
@@ -83,28 +83,28 @@ impl<'a> Metadata<'a> {
 }
 
 /// The name of an object.
-pub fn name(object: &Value) -> &str {
+pub(crate) fn name(object: &Value) -> &str {
     text(object, "name")
 }
 
 /// A text of an object's metadata; empty if it is not there.
-pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether an object is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
+pub(crate) fn is_deleting(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
 /// The finalizers of an object.
-pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// The owners in an object's metadata.
-pub fn owners(metadata: &Value) -> impl Iterator<Item = Owner<'_>> {
+pub(crate) fn owners(metadata: &Value) -> impl Iterator<Item = Owner<'_>> {
     let references = metadata.get("ownerReferences").and_then(Value::as_array).into_iter().flatten();
     references.map(|reference| {
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();

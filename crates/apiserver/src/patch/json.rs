@@ -6,7 +6,7 @@ use crate::json::kind;
 
 /// A list of operations.
 #[derive(Clone, Debug)]
-pub struct JsonPatch(Vec<Operation>);
+pub(crate) struct JsonPatch(Vec<Operation>);
 
 #[derive(Clone, Debug)]
 struct Operation {
@@ -29,7 +29,7 @@ enum Kind {
 
 /// Why a patch cannot be read or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JsonPatchError {
+pub(crate) enum JsonPatchError {
     /// It is not a patch, in Go's words.
     Malformed(String),
     /// It has too many operations.
@@ -46,7 +46,7 @@ const MAX_COPIED: usize = 3 << 20;
 
 impl JsonPatch {
     /// Reads a patch.
-    pub fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
+    pub(crate) fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
         let Value::Array(items) = patch else {
             let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch));
             return Err(JsonPatchError::Malformed(problem));
@@ -58,7 +58,7 @@ impl JsonPatch {
     }
 
     /// Applies it: all operations or none.
-    pub fn apply(&self, object: &Value) -> Result<Value, JsonPatchError> {
+    pub(crate) fn apply(&self, object: &Value) -> Result<Value, JsonPatchError> {
         let mut patched = object.clone();
         let mut copied = 0;
         for operation in &self.0 {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Merges a patch into an object: null takes a field out, objects are merged, everything else replaces.
-pub fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *target = patch.clone();
         return;

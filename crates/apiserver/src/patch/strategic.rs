@@ -9,7 +9,7 @@ use crate::schema::{Field, PatchStrategy, Schemas, Shape, StructRef};
 
 /// Why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StrategicError {
+pub(crate) enum StrategicError {
     /// The patch is not well formed.
     Malformed(&'static str),
     /// The patch and the object do not go together.
@@ -21,7 +21,7 @@ pub enum StrategicError {
 type Result<T> = std::result::Result<T, StrategicError>;
 
 /// Applies a patch to an object of a kind.
-pub fn strategic(schemas: &Schemas, kind: StructRef, object: &mut Value, patch: &Value) -> Result<()> {
+pub(crate) fn strategic(schemas: &Schemas, kind: StructRef, object: &mut Value, patch: &Value) -> Result<()> {
     let Value::Object(patch) = patch else { return Err(StrategicError::Malformed("Invalid JSON document")) };
     if !object.is_object() {
         *object = Value::Object(Map::new());

@@ -9,6 +9,9 @@ use crate::schema::Schemas;
 
 const RESOURCES: &[u8] = include_bytes!("../../data/kube-1.34/resources.json.gz");
 const SCHEMAS: &[u8] = include_bytes!("../../data/kube-1.34/schemas.json.gz");
+/// Our own kinds, in the same form.
+const OWN_RESOURCES: &[u8] = include_bytes!("../../data/orrery/resources.json");
+const OWN_SCHEMAS: &[u8] = include_bytes!("../../data/orrery/schemas.json");
 
 #[derive(Deserialize)]
 struct Data {
@@ -59,8 +62,11 @@ struct SubresourceData {
 
 /// The registry of the built-in kinds.
 pub(super) fn registry() -> Registry {
-    let data: Data = serde_json::from_slice(&unpacked(RESOURCES)).expect("the generator wrote this form");
-    let schemas = Arc::new(Schemas::parse(&unpacked(SCHEMAS)).expect("the generator wrote this form"));
+    let mut data: Data = serde_json::from_slice(&unpacked(RESOURCES)).expect("the generator wrote this form");
+    let own: Data = serde_json::from_slice(OWN_RESOURCES).expect("it has the generator's form");
+    data.groups.extend(own.groups);
+    let schemas = Schemas::parse(&[&unpacked(SCHEMAS), OWN_SCHEMAS]).expect("both have the generator's form");
+    let schemas = Arc::new(schemas);
     let mut groups = Vec::new();
     let (mut resources, mut kinds) = (HashMap::new(), HashMap::new());
     for group in data.groups {

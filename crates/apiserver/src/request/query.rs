@@ -61,7 +61,8 @@ fn parse_integer(text: &str) -> Result<i64, String> {
 
 /// Takes percent escapes out; `None` if one is broken. In a query a plus is a space.
 pub(super) fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
-    if !text.contains('%') && !(plus_is_space && text.contains('+')) {
+    let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
+    if !escaped {
         return Some(Cow::Borrowed(text));
     }
     let mut bytes = Vec::with_capacity(text.len());

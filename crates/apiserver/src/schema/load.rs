@@ -55,8 +55,11 @@ enum TypeData {
 }
 
 /// Reads all types; every reference must lead to a struct of the same data.
-pub(super) fn schemas(text: &[u8]) -> Result<Schemas, serde_json::Error> {
-    let data: Data = serde_json::from_slice(text)?;
+pub(super) fn schemas(texts: &[&[u8]]) -> Result<Schemas, serde_json::Error> {
+    let mut data = Data { structs: BTreeMap::new() };
+    for text in texts {
+        data.structs.extend(serde_json::from_slice::<Data>(text)?.structs);
+    }
     let by_name: HashMap<Box<str>, StructRef> =
         data.structs.keys().zip(0..).map(|(name, index)| (name.clone(), StructRef(index))).collect();
     let mut structs = Vec::with_capacity(data.structs.len());

@@ -2,25 +2,25 @@
 
 /// A conjunction of conditions on fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldSelector {
+pub(crate) struct FieldSelector {
     /// The conditions.
-    pub terms: Vec<FieldTerm>,
+    pub(crate) terms: Vec<FieldTerm>,
 }
 
 /// A field that must have a value, or must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldTerm {
+pub(crate) struct FieldTerm {
     /// The field.
-    pub field: String,
+    pub(crate) field: String,
     /// The value.
-    pub value: String,
+    pub(crate) value: String,
     /// Whether the field must have it.
-    pub equal: bool,
+    pub(crate) equal: bool,
 }
 
 impl FieldSelector {
     /// Reads a selector.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
         for term in split_terms(text).into_iter().filter(|term| !term.is_empty()) {
             let Some((field, equal, value)) = split_term(term) else {
@@ -33,17 +33,17 @@ impl FieldSelector {
     }
 
     /// Whether everything matches.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
     /// The value a field must have, if one is required.
-    pub fn required(&self, field: &str) -> Option<&str> {
+    pub(crate) fn required(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())
     }
 
     /// Whether the values of fields match.
-    pub fn matches(&self, value_of: impl Fn(&str) -> String) -> bool {
+    pub(crate) fn matches(&self, value_of: impl Fn(&str) -> String) -> bool {
         self.terms.iter().all(|term| (value_of(&term.field) == term.value) == term.equal)
     }
 }

@@ -9,9 +9,9 @@ use crate::{
 
 /// A label selector: what the store's index answers, and comparisons of numbers, which it does not know.
 #[derive(Clone, Debug, Default)]
-pub struct LabelSelector {
+pub(crate) struct LabelSelector {
     /// The part the store can answer.
-    pub indexed: Selector,
+    pub(crate) indexed: Selector,
     comparisons: Vec<Comparison>,
 }
 
@@ -25,7 +25,7 @@ struct Comparison {
 
 impl LabelSelector {
     /// Reads a selector.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: tokens(text), at: 0 };
         let mut parsed = Parsed::default();
         parser.requirements(&mut parsed)?;
@@ -33,17 +33,17 @@ impl LabelSelector {
     }
 
     /// Whether everything matches.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.indexed.is_everything() && self.comparisons.is_empty()
     }
 
     /// Whether these labels match.
-    pub fn matches(&self, labels: &Labels) -> bool {
+    pub(crate) fn matches(&self, labels: &Labels) -> bool {
         self.indexed.matches(labels) && self.compares(labels)
     }
 
     /// Whether there is more to check than the store does.
-    pub fn has_comparisons(&self) -> bool {
+    pub(crate) fn has_comparisons(&self) -> bool {
         !self.comparisons.is_empty()
     }
 

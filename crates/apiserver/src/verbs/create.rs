@@ -29,7 +29,9 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     check_namespace(call, &object)?;
     let object = ingest(call, object);
     if call.resource.namespaced {
-        admit(&call.shared, call.one_space()?, call.namespace(), call.named(), object::name(&object))?;
+        let name =
+            [object::name(&object), object::text(&object, "generateName")].into_iter().find(|name| !name.is_empty());
+        admit(&call.shared, call.one_space()?, call.namespace(), call.named(), name.unwrap_or_default())?;
     }
     let writer = Writer::new(call, options.dry_run)?;
     let created = writer.create(object, warnings).await?;

@@ -60,6 +60,7 @@ async fn finalize(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Resul
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let new = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     update::check_names(call, &new)?;
+    let new = super::create::ingest(call, new);
     let writer = Writer::new(call, options.dry_run)?;
     let change = writer.update(call.name(), warnings, |old, _| {
         let mut changed = new.clone();
@@ -71,7 +72,9 @@ async fn finalize(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Resul
         }
         if let Value::Object(spec) = &mut changed["spec"] {
             spec.remove("finalizers");
-            spec.extend(finalizers.filter(|list| list != &Value::Array(Vec::new())).map(|list| ("finalizers".to_owned(), list)));
+            spec.extend(
+                finalizers.filter(|list| list != &Value::Array(Vec::new())).map(|list| ("finalizers".to_owned(), list)),
+            );
         }
         Ok(changed)
     });

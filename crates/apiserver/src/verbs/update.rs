@@ -34,11 +34,8 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
 
 /// A change as an answer.
 pub(crate) fn answer(call: &Call, change: Change) -> Result<Response<Body>, Status> {
-    let (code, object) = match change {
-        Change::Created(object) => (201, object),
-        Change::None(object) | Change::Updated(object) | Change::Deleted(object) => (200, object),
-    };
-    call.value_answer(code, &outgoing(call, object))
+    let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change;
+    call.value_answer(200, &outgoing(call, object))
 }
 
 async fn create_instead(
@@ -68,7 +65,8 @@ async fn create_instead(
 pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
     let name = object::text(object, "name");
     if name.is_empty() {
-        let message = format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name());
+        let message =
+            format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name());
         return Err(Status::bad_request(message));
     }
     if name != call.name() {

@@ -12,8 +12,10 @@ use crate::{
     gotext, kinds,
     object::{self, Metadata, SPACE_ANNOTATION},
     registry::{Resource, Subresource},
+    request::ROOT,
     schema,
     server::Shared,
+    spaces,
     status::{Cause, Status},
 };
 
@@ -34,8 +36,6 @@ pub(crate) struct Writer<'a> {
 pub(crate) enum Change {
     /// It is as it was.
     None(Value),
-    /// It is new.
-    Created(Value),
     /// It has changed.
     Updated(Value),
     /// It is gone; this is what it was last.
@@ -104,6 +104,9 @@ impl<'a> Writer<'a> {
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_create(self.resource, &object))?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
+        if spaces::is_space(self.resource) {
+            spaces::hold(&mut object);
+        }
         answer::complete(self.resource, &mut object);
         let key = self.key(&name)?;
         for _ in 0..ATTEMPTS {
@@ -114,8 +117,12 @@ impl<'a> Writer<'a> {
                 return Ok(object);
             }
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
-            if let Some((namespace, revision)) = self.namespace_revision()? {
-                batch = batch.check(namespace, Expect::At(revision));
+            if let Some((key, revision)) = self.surroundings()? {
+                batch = batch.check(key, Expect::At(revision));
+            }
+            if spaces::is_space(self.resource) {
+                let seeds = spaces::seed(self.shared, &name)?.into_iter();
+                batch = seeds.fold(batch, |batch, (key, content)| batch.put(key, Expect::Anything, content));
             }
             match self.shared.store.commit(batch).await {
                 Ok(committed) => {
@@ -138,14 +145,18 @@ impl<'a> Writer<'a> {
         if deleting { status.prefixed("object is being deleted: ") } else { status }
     }
 
-    /// The namespace that must stay as it is until an object is in it. Nothing new may come into one that is going away.
-    fn namespace_revision(&self) -> Result<Option<(Key, Revision)>, Status> {
-        if self.namespace.is_empty() || !self.resource.namespaced {
+    /// What must stay as it is until an object is in it: its namespace, or its space. Nothing new may come into one that is
+    /// going away.
+    fn surroundings(&self) -> Result<Option<(Key, Revision)>, Status> {
+        if self.resource.namespaced {
+            let namespace = self.shared.namespace(self.space, self.namespace);
+            let namespace = namespace.ok_or_else(|| Status::not_found(NAMESPACES, self.namespace))?;
+            return Ok(Some((namespace.key().clone(), namespace.modified())));
+        }
+        if self.space == ROOT {
             return Ok(None);
         }
-        let namespace = self.shared.namespace(self.space, self.namespace);
-        let namespace = namespace.ok_or_else(|| Status::not_found(NAMESPACES, self.namespace))?;
-        Ok(Some((namespace.key().clone(), namespace.modified())))
+        spaces::revision(self.shared, self.space).map(Some).ok_or_else(Status::no_such_page)
     }
 
     /// Changes an object. `change` makes the new object, in its sparse form, of the old one in its complete form, and may be
@@ -198,8 +209,11 @@ impl<'a> Writer<'a> {
 
     /// Refuses a change of another version of the object than the client saw. Says whether it named one.
     fn check_version(&self, new: &mut Value, existing: &Object, name: &str) -> Result<bool, Status> {
-        let plain = |problem: String| problem.split_once(": strconv").map_or(problem.clone(), |(_, rest)| format!("strconv{rest}"));
-        let given = revision(object::text(new, "resourceVersion")).map_err(|problem| Status::internal(plain(problem)))?;
+        let plain = |problem: String| {
+            problem.split_once(": strconv").map_or(problem.clone(), |(_, rest)| format!("strconv{rest}"))
+        };
+        let given =
+            revision(object::text(new, "resourceVersion")).map_err(|problem| Status::internal(plain(problem)))?;
         let given = given.filter(|revision| *revision != Revision::ZERO);
         let uid = object::text(new, "uid");
         let current = stored(existing)?.uid();
@@ -236,8 +250,10 @@ impl<'a> Writer<'a> {
             let grace = metadata.get("deletionGracePeriodSeconds").cloned();
             let old_grace = old.pointer("/metadata/deletionGracePeriodSeconds");
             if let Some(grace) = grace.filter(|grace| Some(grace) != old_grace && !grace.is_null()) {
-                let cause =
-                    invalid("metadata.deletionGracePeriodSeconds", format!("Invalid value: {grace}: field is immutable"));
+                let cause = invalid(
+                    "metadata.deletionGracePeriodSeconds",
+                    format!("Invalid value: {grace}: field is immutable"),
+                );
                 causes.extend([cause.clone(), cause]);
             }
             metadata.copy("deletionGracePeriodSeconds", old);

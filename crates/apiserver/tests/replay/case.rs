@@ -14,8 +14,8 @@ use crate::{
     normal::{generated, normal, text},
 };
 
-pub struct Case {
-    pub name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     steps: Vec<(Json, Option<Value>)>,
 }
 
@@ -27,7 +27,7 @@ struct Answer {
 }
 
 impl Case {
-    pub fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let case: Json = serde_json::from_str(line).ok()?;
         let Some(Json::Array(steps)) = case.get("steps") else { return None };
         let steps = steps.iter().map(|step| Some((step.get("do")?.clone(), step.get("want").map(Json::value))));
@@ -35,7 +35,7 @@ impl Case {
     }
 
     /// Runs the case in a namespace of its own and says where the answers differ.
-    pub async fn replay(&self, server: &Server, namespace: &str) -> Vec<String> {
+    pub(crate) async fn replay(&self, server: &Server, namespace: &str) -> Vec<String> {
         let body = format!(r#"{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{namespace}"}}}}"#);
         let json_type = [("Content-Type".to_owned(), "application/json".to_owned())];
         ask(server, "POST", "/api/v1/namespaces", &json_type, body.into_bytes(), None).await;

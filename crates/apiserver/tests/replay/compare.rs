@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Every difference, as a sentence.
-pub fn differences(want: &Value, got: &Value, at: &str) -> Vec<String> {
+pub(crate) fn differences(want: &Value, got: &Value, at: &str) -> Vec<String> {
     match (want, got) {
         (Value::Object(want), Value::Object(got)) => {
             let mut names: Vec<&String> = want.keys().chain(got.keys()).collect();

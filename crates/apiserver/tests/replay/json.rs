@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
 #[derive(Clone, Debug)]
-pub enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
     Number(Number),
@@ -14,21 +14,21 @@ pub enum Json {
 }
 
 impl Json {
-    pub fn get(&self, field: &str) -> Option<&Json> {
+    pub(crate) fn get(&self, field: &str) -> Option<&Json> {
         match self {
             Self::Object(fields) => fields.iter().find(|(name, _)| name == field).map(|(_, value)| value),
             _ => None,
         }
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub fn fields(&self) -> &[(String, Json)] {
+    pub(crate) fn fields(&self) -> &[(String, Json)] {
         match self {
             Self::Object(fields) => fields,
             _ => &[],
@@ -36,7 +36,7 @@ impl Json {
     }
 
     /// The same with something done to every text and every field's name.
-    pub fn map_texts(&self, change: &impl Fn(&str) -> String) -> Self {
+    pub(crate) fn map_texts(&self, change: &impl Fn(&str) -> String) -> Self {
         match self {
             Self::String(text) => Self::String(change(text)),
             Self::Array(items) => Self::Array(items.iter().map(|item| item.map_texts(change)).collect()),
@@ -47,7 +47,7 @@ impl Json {
         }
     }
 
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
             Self::Bool(value) => Value::Bool(*value),
@@ -59,7 +59,7 @@ impl Json {
     }
 
     /// With a space after each comma and colon, and nothing but ASCII.
-    pub fn write(&self) -> String {
+    pub(crate) fn write(&self) -> String {
         match self {
             Self::String(text) => ascii(text),
             Self::Array(items) => format!("[{}]", items.iter().map(Self::write).collect::<Vec<_>>().join(", ")),

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub struct Known(BTreeMap<String, String>);
+pub(crate) struct Known(BTreeMap<String, String>);
 
 /// What a case is listed with until somebody has looked at it.
 const UNSORTED: &str = "not looked at yet";
 
 impl Known {
     /// Reads `tests/differences.toml`: one line per case, its name and the reason.
-    pub fn load() -> Self {
+    pub(crate) fn load() -> Self {
         let text = std::fs::read_to_string(path("tests/differences.toml")).unwrap_or_default();
         let lines = text.lines().filter(|line| line.starts_with('"'));
         Self(
@@ -26,12 +26,12 @@ impl Known {
         )
     }
 
-    pub fn contains(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Writes the list anew; reasons that are known stay.
-    pub fn record<'a>(&self, differing: impl Iterator<Item = &'a String>) {
+    pub(crate) fn record<'a>(&self, differing: impl Iterator<Item = &'a String>) {
         let differing =
             differing.map(|name| (name.clone(), self.0.get(name).cloned().unwrap_or_else(|| UNSORTED.to_owned())));
         let known = Self(differing.collect());
@@ -46,7 +46,7 @@ impl Known {
     }
 
     /// The document for users, which is made of the list.
-    pub fn check_document(&self) {
+    pub(crate) fn check_document(&self) {
         let written = std::fs::read_to_string(path("../../docs/reference/differences.md")).unwrap_or_default();
         assert!(
             written == self.document(),

@@ -24,7 +24,7 @@ pattern!(
 );
 
 /// A value without what differs from run to run. Until server-side apply exists, `managedFields` are not compared.
-pub fn normal(value: &Value, namespace: &str) -> Value {
+pub(crate) fn normal(value: &Value, namespace: &str) -> Value {
     match value {
         Value::Object(fields) => object(fields, namespace),
         Value::Array(items) => items.iter().map(|item| normal(item, namespace)).collect(),
@@ -80,7 +80,7 @@ fn without_prose(column: &Value) -> Value {
 }
 
 /// A text without what differs from run to run.
-pub fn text(text: &str, namespace: &str) -> String {
+pub(crate) fn text(text: &str, namespace: &str) -> String {
     let mut out = text.replace(namespace, "{ns}");
     if namespace.contains('-') {
         let camel = namespace.replace('-', "");
@@ -106,7 +106,7 @@ fn capitalised(word: &str) -> String {
 }
 
 /// Names the server made of a prefix of this case, wherever they stand.
-pub fn generated(value: &Value, prefixes: &[String]) -> Value {
+pub(crate) fn generated(value: &Value, prefixes: &[String]) -> Value {
     match value {
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| (generated_text(name, prefixes), generated(value, prefixes))).collect()

@@ -102,11 +102,8 @@ async fn write(
         metadata.copy("uid", &scale);
         Ok(new)
     });
-    match change.await? {
-        Change::None(object) | Change::Created(object) | Change::Updated(object) | Change::Deleted(object) => {
-            respond(call, &object)
-        }
-    }
+    let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change.await?;
+    respond(call, &object)
 }
 
 fn check(name: &str, scale: &Value) -> Result<(), Status> {
