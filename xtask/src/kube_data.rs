@@ -1,9 +1,10 @@
 //! Brings the kinds of a Kubernetes version into the project: `cargo xtask kube-data RECORDED GO_MODULES VERSION`.
 //!
-//! `RECORDED` holds what a real server answered (`discovery.json`, `tables.json`, `openapi-v3.json`, `bootstrap.jsonl`), `GO_MODULES` the
+//! `RECORDED` holds what a real server answered (`discovery.json`, `tables.json`, `openapi-v2.json`, `openapi-v3.json`, `bootstrap.jsonl`), `GO_MODULES` the
 //! modules of `k8s.io` as Go's module cache lays them out, for what the schemas leave out. The result is `crates/apiserver/data/kube-VERSION`.
 
 mod go_types;
+mod openapi;
 mod resources;
 mod schemas;
 
@@ -33,6 +34,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     pack(&target.join("resources.json.gz"), resources.to_string().as_bytes())?;
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;
     pack(&target.join("bootstrap.jsonl.gz"), &bootstrap)?;
+    let v2 = read(&recorded.join("openapi-v2.json"))?;
+    fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -41,9 +44,13 @@ fn read(path: &Path) -> Result<Value> {
     serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", path.display()))
 }
 
-/// Compresses without a time stamp, so that the same input gives the same file.
 fn pack(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, packed(content)?).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Compresses without a time stamp, so that the same input gives the same bytes.
+fn packed(content: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::best());
     encoder.write_all(content)?;
-    fs::write(path, encoder.finish()?).with_context(|| format!("writing {}", path.display()))
+    Ok(encoder.finish()?)
 }

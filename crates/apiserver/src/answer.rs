@@ -180,12 +180,17 @@ fn columns(resource: &Resource) -> Value {
 }
 
 fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Value {
-    let cells = crate::table::cells(resource, object, view.now);
-    match view.include {
-        Include::None => json!({"cells": cells, "object": null}),
-        Include::Object => json!({"cells": cells, "object": object}),
-        Include::Metadata => json!({"cells": cells, "object": partial(object, form)}),
+    let cells = crate::table::cells(resource, object, view.now.as_second());
+    let shown = match view.include {
+        Include::None => Value::Null,
+        Include::Object => object.clone(),
+        Include::Metadata => partial(object, form),
+    };
+    let mut row = json!({"cells": cells, "object": shown});
+    if let Some(conditions) = crate::table::row_conditions(resource, object) {
+        row["conditions"] = conditions;
     }
+    row
 }
 
 /// The metadata of a list.

@@ -4,6 +4,7 @@
 
 mod defaults;
 mod prepare;
+mod validate;
 
 use serde_json::Value;
 
@@ -31,8 +32,7 @@ pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, ne
 
 /// What is wrong with a new object.
 pub fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let _ = (resource, object);
-    Vec::new()
+    validate::create(resource, object)
 }
 
 /// What is wrong with a changed object, or with the change.
@@ -42,8 +42,7 @@ pub fn validate_update(
     new: &Value,
     old: &Value,
 ) -> Vec<FieldError> {
-    let _ = (resource, subresource, new, old);
-    Vec::new()
+    validate::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old)
 }
 
 /// What a writer should be warned of; `old` is absent on create.

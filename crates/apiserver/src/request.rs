@@ -5,7 +5,7 @@ mod address;
 mod options;
 mod query;
 
-pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Encoding, Form, Shape};
+pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Discovery, Encoding, Form, Shape};
 pub use address::{Address, ROOT, ResourcePath, SpaceScope, Target, parse};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
 pub use query::Query;

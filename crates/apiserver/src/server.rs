@@ -33,6 +33,8 @@ pub struct Config {
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Who may do what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Where clients reach the server, as discovery tells them: host and port.
+    pub address: String,
     /// Largest body of a request, in bytes.
     pub max_body: usize,
     /// How long a read waits for a revision that has not happened yet.
@@ -52,6 +54,7 @@ impl Default for Config {
         Self {
             clock: Arc::new(Timestamp::now),
             authorizer: Arc::new(AllowAll),
+            address: String::new(),
             max_body: 3 << 20,
             future_wait: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),

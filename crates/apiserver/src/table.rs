@@ -1,16 +1,37 @@
-//! The cells of tables.
+//! The rows kubectl prints: one list of cells per object, in the order of the resource's columns.
 
-use jiff::Timestamp;
-use serde_json::Value;
+mod cluster;
+mod pods;
+mod view;
+mod workloads;
 
-use crate::{object, registry::Resource};
+use serde_json::{Value, json};
 
-/// The cells of an object's row.
-pub(crate) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
-    let _ = now;
-    resource
-        .columns
-        .iter()
-        .map(|column| if column.name == "Name" { object::name(object).into() } else { Value::Null })
-        .collect()
+use crate::registry::Resource;
+use view::View;
+
+/// The cells of an object. `now` is the time in seconds since 1970, for ages.
+pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
+    let view = View::new(object, now);
+    let made = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => pods::pod(&view),
+        ("" | "apps" | "batch" | "autoscaling" | "policy", plural) => {
+            workloads::cells(plural, &view).or_else(|| cluster::cells(plural, &view))
+        }
+        (_, plural) => cluster::cells(plural, &view),
+    };
+    made.unwrap_or_else(|| vec![view.text("/metadata/name").into(), view.text("/metadata/creationTimestamp").into()])
+}
+
+/// What a row says of its object besides the cells: pods that have ended.
+pub fn row_conditions(resource: &Resource, object: &Value) -> Option<Value> {
+    if !resource.group.is_empty() || resource.plural != "pods" {
+        return None;
+    }
+    let condition = |reason: &str, message: &str| json!([{ "type": "Completed", "status": "True", "reason": reason, "message": message }]);
+    match object.pointer("/status/phase")?.as_str()? {
+        "Succeeded" => Some(condition("Succeeded", "The pod has completed successfully.")),
+        "Failed" => Some(condition("Failed", "The pod failed.")),
+        _ => None,
+    }
 }

@@ -23,7 +23,6 @@ use crate::{
     answer::{self, Include, TableView},
     body::Body,
     identity::{Attributes, Target},
-    names,
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
     request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
@@ -132,7 +131,7 @@ impl Call {
         let accepted =
             accepted.pretty_if(query.get("pretty").is_some_and(|value| query.flag("pretty") && !value.is_empty()));
         if let Some(name) = &path.name {
-            let problems = names::path_segment_problems(name);
+            let problems = crate::format::path_segment(name);
             if !problems.is_empty() {
                 let name = crate::gotext::quote(name);
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));

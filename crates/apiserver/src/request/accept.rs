@@ -1,6 +1,6 @@
 //! In which form a client wants its answer.
 
-use crate::status::Status;
+use crate::{discovery::Aggregated, status::Status};
 
 /// The bytes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,15 @@ pub struct Accepted {
     pub form: Form,
 }
 
+/// The answer a client accepts about what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// The bytes.
+    pub encoding: Encoding,
+    /// All at once, in one of the versions of that; or as it was before.
+    pub aggregated: Option<Aggregated>,
+}
+
 /// What we have for objects.
 pub const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// What we have for lists, which can be watched.
@@ -70,6 +79,27 @@ impl Accepted {
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
         clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
         let chosen = clauses.iter().find_map(Clause::serve);
+        chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
+    }
+
+    /// Chooses the form of an answer about what there is.
+    pub fn discovery(header: &str) -> Result<Discovery, Status> {
+        let plain = Discovery { encoding: Self::JSON.encoding, aggregated: None };
+        if header.is_empty() {
+            return Ok(plain);
+        }
+        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+        let chosen = clauses.iter().find_map(|clause| {
+            let encoding = clause.encoding()?;
+            let aggregated = match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
+                (None, ..) => None,
+                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Aggregated::V2),
+                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => Some(Aggregated::V2Beta1),
+                _ => return None,
+            };
+            Some(Discovery { encoding, aggregated })
+        });
         chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
     }
 

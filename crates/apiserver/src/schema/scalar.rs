@@ -78,6 +78,11 @@ pub(super) fn micro_time(text: &str) -> Result<String, String> {
     Moment::parse(text, "2006-01-02T15:04:05.000000Z07:00").map(|moment| moment.micros())
 }
 
+/// The seconds since 1970 of a time; none where the text is not one.
+pub(crate) fn unix_seconds(text: &str) -> Option<i64> {
+    Moment::parse(text, "").ok().map(|moment| moment.seconds)
+}
+
 /// A point in time as seconds since 1970 and microseconds.
 struct Moment {
     seconds: i64,

@@ -3,8 +3,8 @@
 use orrery_store::{Labels, Requirement, Selector};
 
 use crate::{
+    format::{label_value, qualified_name},
     gotext::quote,
-    names::{label_value_problems, qualified_name_problems},
 };
 
 /// A label selector: what the store's index answers, and comparisons of numbers, which it does not know.
@@ -152,7 +152,7 @@ impl Parser {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        check("<nil>", &key, &qualified_name_problems(&key))?;
+        check("<nil>", &key, &qualified_name(&key))?;
         if absent {
             parsed.requirements.push(Requirement::Absent(key));
             return Ok(());
@@ -251,7 +251,7 @@ impl Parser {
 
 fn check_values(key: &str, values: &[String]) -> Result<(), String> {
     let mut values = values.iter().enumerate();
-    values.try_for_each(|(index, value)| check(&format!("values[{index}][{key}]"), value, &label_value_problems(value)))
+    values.try_for_each(|(index, value)| check(&format!("values[{index}][{key}]"), value, &label_value(value)))
 }
 
 fn check(path: &str, value: &str, problems: &[String]) -> Result<(), String> {
