@@ -173,7 +173,7 @@ fn columns(resource: &Resource) -> Value {
     let columns = resource.columns.iter().map(|column| {
         let mut column = serde_json::to_value(column).unwrap_or_default();
         column["description"] =
-            format!("{} of the {}", column["name"].as_str().unwrap_or_default(), resource.kind).into();
+            format!("{} of a {} object", column["name"].as_str().unwrap_or_default(), resource.kind).into();
         column
     });
     columns.collect()

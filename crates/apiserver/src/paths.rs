@@ -44,8 +44,9 @@ pub(crate) fn other(
     let read_only = || if method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) };
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match parts.as_slice() {
+        ["version", _, ..] => Err(Status::no_such_resource()),
         ["version"] => read_only().map(|()| respond(&build_version(), Accepted::JSON.encoding)),
-        ["healthz" | "livez" | "readyz", check @ ..] => health(&parts[0], check, query),
+        ["healthz" | "livez" | "readyz", check @ ..] => health(parts[0], check, query),
         ["api"] => {
             read_only()?;
             let core = shared.registry.groups().iter().filter(|group| group.name.is_empty());
@@ -146,7 +147,11 @@ fn document_answer(document: &Document, kind: &'static str, headers: &HeaderMap)
 
 /// One document of version 3. An address with its hash can be kept for ever; one with another hash is shown the right one.
 fn openapi_v3(path: &str, space: &SpaceScope, query: &Query, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    let document = openapi::v3(path).ok_or_else(Status::no_such_page)?;
+    let Some(document) = openapi::v3(path) else {
+        let mut response = Response::new(Body::whole(""));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(response);
+    };
     let hash = document.hash.to_uppercase();
     let given = query.get("hash").unwrap_or_default();
     if !given.is_empty() && given != hash {

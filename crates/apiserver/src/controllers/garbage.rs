@@ -72,7 +72,12 @@ fn owner_key(registry: &crate::registry::Registry, owned: &Key, owner: &Owner<'_
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", owner.api_version));
     let resource = registry.kind(group, version, owner.kind)?;
     let (group, plural) = verbs::stored_as(resource).ok()?;
-    let namespace = if resource.namespaced { owned.namespace() } else { "" };
+    let namespace = match (resource.namespaced, owned.namespace()) {
+        // What is in no namespace cannot have an owner in one; such a reference means nothing.
+        (true, "") => return None,
+        (true, namespace) => namespace,
+        (false, _) => "",
+    };
     Key::new(group, plural, owned.space(), namespace, owner.name).ok()
 }
 

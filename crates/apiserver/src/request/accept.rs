@@ -70,12 +70,7 @@ impl Accepted {
         if header.is_empty() {
             return Ok(Self::JSON);
         }
-        // Protobuf of objects is not served yet, so that naming it alone is not enough.
-        let known = |name: &str| matches!(name, "*/*" | "application/json" | "application/yaml");
-        let mut names = header.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
-        if !names.any(known) {
-            return Err(Status::no_acceptable_type(available));
-        }
+        check_known(header, available)?;
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
         clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
         let chosen = clauses.iter().find_map(Clause::serve);
@@ -88,6 +83,7 @@ impl Accepted {
         if header.is_empty() {
             return Ok(plain);
         }
+        check_known(header, AVAILABLE)?;
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
         clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
         let chosen = clauses.iter().find_map(|clause| {
@@ -95,7 +91,9 @@ impl Accepted {
             let aggregated = match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
                 (None, ..) => None,
                 (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Aggregated::V2),
-                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => Some(Aggregated::V2Beta1),
+                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => {
+                    Some(Aggregated::V2Beta1)
+                }
                 _ => return None,
             };
             Some(Discovery { encoding, aggregated })
@@ -119,6 +117,13 @@ impl Accepted {
         // Whoever accepts nothing we have is taken for a person.
         clauses.iter().find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
     }
+}
+
+/// Refuses a header that names no type we have. Protobuf of objects is not served yet, so that naming it alone is not enough.
+fn check_known(header: &str, available: &str) -> Result<(), Status> {
+    let known = |name: &str| matches!(name, "*/*" | "application/json" | "application/yaml");
+    let mut names = header.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
+    if names.any(known) { Ok(()) } else { Err(Status::no_acceptable_type(available)) }
 }
 
 impl Encoding {

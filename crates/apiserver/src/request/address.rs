@@ -74,6 +74,7 @@ pub fn parse(path: &str) -> Result<Address, Status> {
     let parts: Vec<&str> = inner.split('/').collect();
     let target = match parts.as_slice() {
         ["api", version] => Target::Version { group: String::new(), version: (*version).into() },
+        ["apis", "", ..] => Target::Other(rest.to_owned()),
         ["apis", group, version] => Target::Version { group: (*group).into(), version: (*version).into() },
         ["api", version, rest @ ..] if !rest.is_empty() => resource("", version, rest)?,
         ["apis", group, version, rest @ ..] if !rest.is_empty() => resource(group, version, rest)?,

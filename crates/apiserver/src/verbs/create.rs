@@ -65,11 +65,10 @@ pub(crate) fn outgoing(call: &Call, mut object: Value) -> Value {
 }
 
 /// Refuses a body that belongs into another namespace than the address.
-fn check_namespace(call: &Call, object: &Value) -> Result<(), Status> {
+pub(crate) fn check_namespace(call: &Call, object: &Value) -> Result<(), Status> {
     let given = object::text(object, "namespace");
-    let mismatch =
-        if call.resource.namespaced { !given.is_empty() && given != call.namespace() } else { !given.is_empty() };
-    if mismatch {
+    // What has no namespace loses one that it was given.
+    if call.resource.namespaced && !given.is_empty() && given != call.namespace() {
         let message = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Status::bad_request(message));
     }

@@ -46,7 +46,7 @@ async fn create_instead(
 ) -> Result<Value, Status> {
     let uid = object::text(&new, "uid");
     if !uid.is_empty() {
-        let key = crate::versions::storage_key(&call.resource, call.namespace(), call.name());
+        let key = crate::versions::storage_key(&call.resource, call.namespace(), call.name(), writer.dry_run);
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
         );
@@ -73,13 +73,5 @@ pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name());
         return Err(Status::bad_request(message));
     }
-    let namespace = object::text(object, "namespace");
-    if !namespace.is_empty() && namespace != call.namespace() {
-        let message = format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the request ({})",
-            call.namespace()
-        );
-        return Err(Status::bad_request(message));
-    }
-    Ok(())
+    super::create::check_namespace(call, object)
 }

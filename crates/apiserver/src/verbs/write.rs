@@ -72,8 +72,10 @@ impl<'a> Writer<'a> {
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        for field in ["resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"]
-        {
+        if metadata.text("resourceVersion") != "0" {
+            metadata.remove("resourceVersion");
+        }
+        for field in ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata.remove(field);
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
@@ -172,17 +174,12 @@ impl<'a> Writer<'a> {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
             let mut noted = Vec::new();
-            let mut new = change(&old, &mut noted)?;
-            let pinned = self.check_version(&mut new, &existing, name)?;
+            let new = change(&old, &mut noted)?;
+            self.check_version(&new, &existing, name)?;
             let mut new = self.prepare(new, &old, name, &mut noted)?;
-            match self.replace(&existing, &old, &mut new).await {
-                Ok(None) if pinned => return Err(Status::modified(named(self.shown), name)),
-                Ok(None) => {}
-                Ok(Some(change)) => {
-                    warnings.append(&mut noted);
-                    return Ok(change);
-                }
-                Err(status) => return Err(status),
+            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
+                warnings.append(&mut noted);
+                return Ok(change);
             }
         }
         Err(busy())
@@ -207,8 +204,8 @@ impl<'a> Writer<'a> {
         Err(busy())
     }
 
-    /// Refuses a change of another version of the object than the client saw. Says whether it named one.
-    fn check_version(&self, new: &mut Value, existing: &Object, name: &str) -> Result<bool, Status> {
+    /// Refuses a change of another version of the object than the client saw.
+    fn check_version(&self, new: &Value, existing: &Object, name: &str) -> Result<(), Status> {
         let plain = |problem: String| {
             problem.split_once(": strconv").map_or(problem.clone(), |(_, rest)| format!("strconv{rest}"))
         };
@@ -218,7 +215,7 @@ impl<'a> Writer<'a> {
         let uid = object::text(new, "uid");
         let current = stored(existing)?.uid();
         if !uid.is_empty() && uid != current {
-            let key = crate::versions::storage_key(self.resource, self.namespace, name);
+            let key = crate::versions::storage_key(self.resource, self.namespace, name, self.dry_run);
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
             );
@@ -231,7 +228,7 @@ impl<'a> Writer<'a> {
                 Err(Status::invalid(named(self.shown), name, vec![cause]))
             }
             Some(given) if given != existing.modified() => Err(Status::modified(named(self.shown), name)),
-            given => Ok(given.is_some()),
+            _ => Ok(()),
         }
     }
 
@@ -333,7 +330,8 @@ fn invalid(field: &str, message: String) -> Cause {
     Cause { reason: "FieldValueInvalid", message, field: field.to_owned() }
 }
 
-/// Finalizers may only be taken away from what is being deleted. Kubernetes lists this cause twice.
+/// Finalizers may only be taken away from what is being deleted. Kubernetes checks this here and with the rest of the
+/// metadata, and lists the cause twice.
 fn new_finalizers(new: &Value, old: &Value) -> Vec<Cause> {
     if !object::is_deleting(old) {
         return Vec::new();
@@ -348,5 +346,5 @@ fn new_finalizers(new: &Value, old: &Value) -> Vec<Cause> {
         "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
     );
     let cause = Cause { reason: "FieldValueForbidden", message, field: "metadata.finalizers".into() };
-    vec![cause.clone(), cause]
+    vec![cause]
 }

@@ -39,7 +39,8 @@ pub(super) fn create(resource: &Resource, object: &Value, errors: &mut Errors) {
     match (resource.namespaced, text("namespace")) {
         (true, "") => errors.push(FieldError::required(&field, "")),
         (true, namespace) => {
-            errors.extend(format::dns_label(namespace).iter().map(|fault| FieldError::invalid(&field, namespace, fault)));
+            errors
+                .extend(format::dns_label(namespace).iter().map(|fault| FieldError::invalid(&field, namespace, fault)));
         }
         (false, "") => {}
         (false, _) => errors.push(FieldError::forbidden(&field, "not allowed on this type")),
@@ -95,7 +96,9 @@ fn name_rule(resource: &Resource) -> NameRule {
 /// The beginning of a name as it would go on: a dash at its end is no longer the last character.
 fn unfinished(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
-        Some(start) if prefix && !start.is_empty() => format!("{}a", &start[..start.len() - start.chars().last().map_or(0, char::len_utf8)]),
+        Some(start) if prefix && !start.is_empty() => {
+            format!("{}a", &start[..start.len() - start.chars().last().map_or(0, char::len_utf8)])
+        }
         _ => name.to_owned(),
     }
 }
@@ -154,9 +157,12 @@ fn owners(owners: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
 
 fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("finalizers");
-    let all: Vec<&str> = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let all: Vec<&str> =
+        metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     for finalizer in &all {
-        errors.extend(format::qualified_name(finalizer).iter().map(|fault| FieldError::invalid(&path, *finalizer, fault)));
+        errors.extend(
+            format::qualified_name(finalizer).iter().map(|fault| FieldError::invalid(&path, *finalizer, fault)),
+        );
     }
     if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
         let shown: Vec<Value> = all.iter().map(|finalizer| Value::from(*finalizer)).collect();
