@@ -88,6 +88,28 @@ pub fn dns_subdomain(value: &str) -> Faults {
     faults
 }
 
+/// A domain name in which underscores are allowed, as in what resolvers search.
+pub fn subdomain_with_underscores(value: &str) -> Faults {
+    let label = |part: &str| {
+        let rest = part.strip_prefix('_').unwrap_or(part);
+        edges(rest, lower, |byte| lower(byte) || b"-_".contains(&byte), lower)
+    };
+    let mut faults = Faults::new();
+    if value.len() > 253 {
+        faults.push(too_long(253));
+    }
+    if !value.split('.').all(label) {
+        let part = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+        faults.push(regex(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', \
+             and must start and end with an alphanumeric character",
+            &format!("{part}(\\.{part})*"),
+            &["example.com"],
+        ));
+    }
+    faults
+}
+
 /// A domain name below a wildcard.
 pub fn wildcard_subdomain(value: &str) -> Faults {
     let mut faults = Faults::new();
