@@ -99,7 +99,8 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
         return Err(Status::internal("target.name: Required value"));
     }
     let pods = pods(call)?;
-    let writer = Writer { resource: &pods, shown: &pods, subresource: None, ..Writer::new(call, options.dry_run)? };
+    let part = pods.subresource("binding");
+    let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::new(call, options.dry_run)? };
     let change = writer.update(&name, warnings, |old, _| {
         if let Some(bound) = old.pointer("/spec/nodeName").and_then(Value::as_str).filter(|bound| !bound.is_empty()) {
             let why = format!("pod {name} is already assigned to node {}", crate::gotext::quote(bound));
