@@ -1,16 +1,21 @@
 //! Chores of this repository: `cargo xtask tidy` checks what the compiler does not.
 
 mod edges;
+mod kube_data;
 mod tidy;
 
 use std::{path::PathBuf, process::ExitCode};
 
 fn main() -> anyhow::Result<ExitCode> {
-    let task = std::env::args().nth(1);
-    match task.as_deref() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
         Some("tidy") => tidy::run(&workspace_root()),
+        Some("kube-data") => kube_data::run(&workspace_root(), &arguments[1..]),
         _ => {
-            eprintln!("usage: cargo xtask tidy    forbidden dependency edges, crate docs, file layout, leftovers");
+            eprintln!("usage: cargo xtask tidy         forbidden dependency edges, crate docs, file layout, leftovers");
+            eprintln!(
+                "       cargo xtask kube-data    the built-in kinds of a Kubernetes version, from what a real server answered"
+            );
             Ok(ExitCode::from(2))
         }
     }

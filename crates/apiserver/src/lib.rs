@@ -1,1 +1,34 @@
 //! The Kubernetes HTTP API over a store, many spaces in one process.
+
+mod answer;
+mod body;
+mod controllers;
+pub mod discovery;
+pub mod field;
+pub mod format;
+mod gotext;
+pub mod identity;
+mod json;
+pub mod kinds;
+mod object;
+pub mod openapi;
+mod page;
+mod patch;
+mod paths;
+pub mod quantity;
+mod random;
+pub mod registry;
+pub mod request;
+pub mod schema;
+mod selector;
+mod server;
+mod spaces;
+pub mod status;
+pub mod table;
+mod verbs;
+mod versions;
+mod yaml;
+
+pub use body::Body;
+pub use controllers::Controllers;
+pub use server::{Config, Server, Service};

@@ -1,0 +1,219 @@
+//! What makes a space a cluster: namespaces come with what every namespace has and take their contents with them, objects
+//! go with their owners, events go after a while.
+//!
+//! # Flow
+//!
+//! One follower per resource, for all spaces together, reads what is there and then what changes, and hands each controller
+//! the names of what concerns it. A controller reads the object again, decides, and writes through the same code as a
+//! client's request. Nothing is kept per space, and no controller has a cache.
+//!
+//! # Guarantees
+//!
+//! - What is missed (a restart, a follower that did not keep up) is found again by reading everything once more.
+//! - Every queue is bounded; a follower waits for room, and never loses a change in silence.
+
+mod deleter;
+mod event_ttl;
+mod garbage;
+mod namespaces;
+mod root_ca;
+mod service_accounts;
+
+pub(crate) use garbage::remove_finalizer;
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt};
+use orrery_store::{Event, Key, ListOptions, Object, Scope, Selector, WatchError, Watched};
+use serde_json::Value;
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::{
+    object::Stored,
+    registry::{Registry, Resource, Storage},
+    server::{Server, Shared},
+    spaces,
+    status::Status,
+    verbs::{self, Writer},
+};
+
+/// Controllers that run until this is dropped.
+pub struct Controllers {
+    _tasks: JoinSet<()>,
+}
+
+/// How many names may wait for a controller.
+const QUEUE: usize = 4096;
+
+impl Server {
+    /// Starts what keeps this server's spaces in order. One server of an installation does this at a time.
+    pub fn start_controllers(&self) -> Controllers {
+        let mut tasks = JoinSet::new();
+        let (garbage, garbage_work) = mpsc::channel(QUEUE);
+        let (namespaces, namespaces_work) = mpsc::channel(QUEUE);
+        let (contents, contents_work) = mpsc::channel(QUEUE);
+        let (events, events_work) = mpsc::channel(QUEUE);
+        let (spaces, spaces_work) = mpsc::channel(QUEUE);
+        tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
+        tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
+        tasks.spawn(run_contents(self.shared.clone(), contents_work));
+        tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
+        tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
+        let queues = Queues { garbage, namespaces, contents, events, spaces };
+        for resource in stored(&self.shared.registry) {
+            tasks.spawn(follow(self.shared.clone(), resource, queues.clone()));
+        }
+        Controllers { _tasks: tasks }
+    }
+}
+
+/// The resources that are stored, each in the version it is stored in.
+fn stored(registry: &Registry) -> Vec<Arc<Resource>> {
+    let versions = registry.groups().iter().flat_map(|group| &group.versions);
+    let resources = versions.flat_map(|version| &version.resources);
+    resources.filter(|resource| verbs::is_native(resource)).cloned().collect()
+}
+
+/// Where each controller is told what concerns it.
+#[derive(Clone)]
+struct Queues {
+    garbage: mpsc::Sender<garbage::Work>,
+    namespaces: mpsc::Sender<Key>,
+    contents: mpsc::Sender<Place>,
+    events: mpsc::Sender<event_ttl::Written>,
+    spaces: mpsc::Sender<Key>,
+}
+
+/// A namespace of a space.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    space: String,
+    namespace: String,
+}
+
+impl Place {
+    fn of(key: &Key) -> Self {
+        let namespace = if key.namespace().is_empty() { key.name() } else { key.namespace() };
+        Self { space: key.space().to_owned(), namespace: namespace.to_owned() }
+    }
+}
+
+/// Reads a resource of all spaces, and then what happens to it.
+async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
+    let Storage::Stored { group, resource, .. } = &resource.storage else { return };
+    let scope = Scope::resource(group, resource);
+    loop {
+        let Ok(list) = shared.store.list(&scope, &ListOptions::default()) else { continue };
+        for object in &list.objects {
+            queues.tell(None, object).await;
+        }
+        let Ok(mut watcher) = shared.store.watch(scope.clone(), Selector::everything(), list.revision) else {
+            continue;
+        };
+        drop(list);
+        loop {
+            match watcher.next().await {
+                Ok(Watched::Event(Event { object, previous })) => queues.tell(previous.as_deref(), &object).await,
+                Ok(Watched::Progress(_)) => {}
+                Err(WatchError::Closed) => return,
+                Err(WatchError::TooSlow { .. } | WatchError::Compacted { .. }) => break,
+            }
+        }
+    }
+}
+
+impl Queues {
+    /// Tells each controller what concerns it in a change. The queues are read for as long as we run.
+    async fn tell(&self, previous: Option<&Object>, object: &Object) {
+        for work in garbage::work(previous, object) {
+            let _ = self.garbage.send(work).await;
+        }
+        let key = object.key();
+        match (key.group(), key.resource()) {
+            ("", "namespaces") if !object.is_deletion() => {
+                if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
+                    let _ = self.namespaces.send(key.clone()).await;
+                } else if previous.is_none() {
+                    let _ = self.contents.send(Place::of(key)).await;
+                }
+            }
+            ("", "serviceaccounts") if key.name() == service_accounts::NAME && object.is_deletion() => {
+                let _ = self.contents.send(Place::of(key)).await;
+            }
+            ("", "configmaps") if key.name() == root_ca::NAME && previous.is_some() => {
+                let _ = self.contents.send(Place::of(key)).await;
+            }
+            ("", "events") if !object.is_deletion() => {
+                let _ = self.events.send(event_ttl::Written::new(object)).await;
+            }
+            _ if spaces::is_space_key(key) && Stored::of(object).is_some_and(|stored| stored.is_deleting()) => {
+                let _ = self.spaces.send(key.clone()).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many spaces are ended at once.
+const SPACES_AT_ONCE: usize = 16;
+
+/// Ends the spaces that are being deleted.
+async fn run_spaces(shared: Arc<Shared>, work: mpsc::Receiver<Key>) {
+    let works = stream::unfold(work, |mut work| async move { Some((work.recv().await?, work)) });
+    let end = |key: Key| {
+        let shared = &shared;
+        async move { log_failure("a space cannot be ended", &spaces::end(shared, &key).await) }
+    };
+    works.for_each_concurrent(SPACES_AT_ONCE, end).await;
+}
+
+/// What every namespace has, by resource.
+pub(crate) fn contents(shared: &Shared) -> [(&'static str, Value); 2] {
+    [("serviceaccounts", service_accounts::object()), ("configmaps", root_ca::object(shared))]
+}
+
+/// Gives every namespace what every namespace has.
+async fn run_contents(shared: Arc<Shared>, mut work: mpsc::Receiver<Place>) {
+    while let Some(place) = work.recv().await {
+        for result in [service_accounts::ensure(&shared, &place).await, root_ca::ensure(&shared, &place).await] {
+            log_failure("a namespace lacks what every namespace has", &result);
+        }
+    }
+}
+
+/// Makes an object that must be there, unless its namespace is going away or gone.
+async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object: Value) -> Result<(), Status> {
+    let registry = &shared.registry;
+    let resource = registry.resource("", "v1", plural).ok_or_else(Status::no_such_resource)?;
+    let writer = writer(shared, resource, &place.space, &place.namespace);
+    if shared.store.get(&writer.key(name)?).is_some() {
+        return Ok(());
+    }
+    if let Err(status) = verbs::admit(shared, &place.space, &place.namespace, verbs::named(resource), name) {
+        return if matches!(status.code(), 403 | 404) { Ok(()) } else { Err(status) };
+    }
+    match writer.create(object, &mut Vec::new()).await {
+        Ok(_) => Ok(()),
+        Err(status) if matches!(status.code(), 404 | 409) => Ok(()),
+        Err(status) => Err(status),
+    }
+}
+
+/// Writes as a controller does: the stored version, no dry run.
+fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, namespace: &'a str) -> Writer<'a> {
+    Writer { shared, resource, shown: resource, subresource: None, space, namespace, dry_run: false }
+}
+
+/// The resource of a stored object.
+fn resource_of<'a>(registry: &'a Registry, key: &Key) -> Option<&'a Arc<Resource>> {
+    let versions = registry.group(key.group()).into_iter().flat_map(|group| &group.versions);
+    versions
+        .flat_map(|version| &version.resources)
+        .find(|resource| resource.plural == key.resource() && verbs::is_native(resource))
+}
+
+fn log_failure<T>(what: &str, result: &Result<T, Status>) {
+    if let Err(status) = result {
+        tracing::warn!(error = status.message(), "{what}");
+    }
+}

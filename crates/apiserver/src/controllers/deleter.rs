@@ -1,0 +1,89 @@
+//! Removes many objects, a bounded number at a time: the contents of namespaces, and of whatever else goes as a whole.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures_util::stream::{self, StreamExt};
+use orrery_store::{ListOptions, Object, Scope};
+
+use super::{resource_of, writer};
+use crate::{
+    object,
+    request::{DeleteOptions, Propagation},
+    server::Shared,
+    status::Status,
+    verbs::{self, Deletion},
+};
+
+/// How many deletions are under way at once.
+const AT_ONCE: usize = 64;
+
+/// What is still there after everything was asked to go.
+#[derive(Debug, Default)]
+pub(super) struct Remaining {
+    /// How many objects, by resource.
+    pub(super) resources: BTreeMap<String, usize>,
+    /// How many objects wait for each finalizer.
+    pub(super) finalizers: BTreeMap<String, usize>,
+    /// What went wrong.
+    pub(super) failures: Vec<Status>,
+}
+
+impl Remaining {
+    pub(super) fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.failures.is_empty()
+    }
+}
+
+/// Deletes everything in a namespace: pods first, and the rest when they are gone.
+pub(super) async fn empty_namespace(shared: &Shared, space: &str, namespace: &str) -> Remaining {
+    let list = |group: &str, resource: &str| {
+        let scope = Scope::namespace(group, resource, space, namespace);
+        shared.store.list(&scope, &ListOptions::default()).map(|list| list.objects).unwrap_or_default()
+    };
+    let pods = delete_all(shared, list("", "pods")).await;
+    if !pods.is_empty() {
+        return pods;
+    }
+    let objects = shared.store.resources_in(space).into_iter().flat_map(|(group, resource)| list(&group, &resource));
+    delete_all(shared, objects.collect()).await
+}
+
+/// Deletes objects, and says which of them stay for now.
+pub(super) async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Remaining {
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let deletions = objects.into_iter().map(|object| {
+        let options = &options;
+        async move { (delete(shared, &object, options).await, object) }
+    });
+    let mut outcomes = stream::iter(deletions).buffer_unordered(AT_ONCE);
+    let mut remaining = Remaining::default();
+    while let Some((outcome, object)) = outcomes.next().await {
+        match outcome {
+            Ok(Deletion::Done { .. }) => {}
+            Ok(Deletion::Begun(value)) => {
+                let key = object.key();
+                let resource = if key.group().is_empty() {
+                    format!("{}.", key.resource())
+                } else {
+                    format!("{}.{}", key.resource(), key.group())
+                };
+                *remaining.resources.entry(resource).or_default() += 1;
+                for finalizer in object::finalizers(&value) {
+                    *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                }
+            }
+            Err(status) if status.code() == 404 => {}
+            Err(status) => remaining.failures.push(status),
+        }
+    }
+    remaining
+}
+
+/// Deletes one object as a client would.
+pub(super) async fn delete(shared: &Shared, object: &Object, options: &DeleteOptions) -> Result<Deletion, Status> {
+    let key = object.key();
+    let resource = resource_of(&shared.registry, key).ok_or_else(Status::no_such_resource)?;
+    let writer = writer(shared, resource, key.space(), key.namespace());
+    let uid = verbs::stored(object)?.uid().to_owned();
+    writer.delete(key.name(), &DeleteOptions { uid: Some(uid), ..options.clone() }).await
+}

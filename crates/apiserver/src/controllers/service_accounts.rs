@@ -1,0 +1,19 @@
+//! Every namespace has a default service account.
+
+use serde_json::{Value, json};
+
+use super::Place;
+use crate::{server::Shared, status::Status};
+
+/// Its name.
+pub(super) const NAME: &str = "default";
+
+/// What it is.
+pub(super) fn object() -> Value {
+    json!({"metadata": {"name": NAME}})
+}
+
+/// Makes it if it is not there.
+pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
+    super::ensure(shared, place, "serviceaccounts", NAME, object()).await
+}

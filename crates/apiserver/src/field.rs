@@ -1,0 +1,231 @@
+//! Paths of fields and what is wrong with their values, worded as clients of Kubernetes know it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The way to a field, built on the stack while an object is walked.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    part: Part<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part<'a> {
+    Root,
+    Child(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    /// The object itself.
+    pub const ROOT: Path<'static> = Path { parent: None, part: Part::Root };
+
+    /// A field below.
+    pub fn child(&'a self, name: &'a str) -> Path<'a> {
+        Path { parent: Some(self), part: Part::Child(name) }
+    }
+
+    /// An item below.
+    pub fn index(&'a self, index: usize) -> Path<'a> {
+        Path { parent: Some(self), part: Part::Index(index) }
+    }
+
+    /// A key of a map below.
+    pub fn key(&'a self, key: &'a str) -> Path<'a> {
+        Path { parent: Some(self), part: Part::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(out)?;
+        }
+        match self.part {
+            Part::Root => Ok(()),
+            Part::Child(name) if self.parent.is_none_or(|parent| matches!(parent.part, Part::Root)) => {
+                out.write_str(name)
+            }
+            Part::Child(name) => write!(out, ".{name}"),
+            Part::Index(index) => write!(out, "[{index}]"),
+            Part::Key(key) => write!(out, "[{key}]"),
+        }
+    }
+}
+
+/// One thing that is wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Where, such as `spec.containers[0].name`.
+    pub field: String,
+    /// Which sort of wrong.
+    pub kind: FieldErrorKind,
+    /// What stands behind the field in messages: the sort, the value and the detail.
+    pub body: String,
+}
+
+/// The sorts of wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// Something the value names does not exist.
+    NotFound,
+    /// A value is missing.
+    Required,
+    /// A value that must be unique is there twice.
+    Duplicate,
+    /// A malformed value.
+    Invalid,
+    /// Not one of the values that are listed.
+    NotSupported,
+    /// A value that is not allowed here.
+    Forbidden,
+    /// A text or list of bytes that is too long.
+    TooLong,
+    /// A list with too many items.
+    TooMany,
+    /// A value of another type.
+    TypeInvalid,
+    /// Not the caller's fault.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The `reason` of a cause in a `Status`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.field, self.body)
+    }
+}
+
+impl FieldError {
+    /// A value is missing.
+    pub fn required(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Required, detail)
+    }
+
+    /// A value is not allowed here.
+    pub fn forbidden(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Forbidden, detail)
+    }
+
+    /// A value is malformed.
+    pub fn invalid(path: &Path<'_>, value: impl Into<Value>, detail: &str) -> Self {
+        Self::with_value(path, FieldErrorKind::Invalid, &value.into(), detail)
+    }
+
+    /// A value is there twice.
+    pub fn duplicate(path: &Path<'_>, value: impl Into<Value>) -> Self {
+        Self::with_value(path, FieldErrorKind::Duplicate, &value.into(), "")
+    }
+
+    /// What a value names does not exist.
+    pub fn not_found(path: &Path<'_>, value: impl Into<Value>) -> Self {
+        Self::with_value(path, FieldErrorKind::NotFound, &value.into(), "")
+    }
+
+    /// A value is not one of those listed.
+    pub fn not_supported(path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) -> Self {
+        let detail = if supported.is_empty() {
+            String::new()
+        } else {
+            let quoted: Vec<String> = supported.iter().map(|value| quote(value)).collect();
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::with_value(path, FieldErrorKind::NotSupported, &value.into(), &detail)
+    }
+
+    /// A value is longer than it may be, in bytes.
+    pub fn too_long(path: &Path<'_>, most: usize) -> Self {
+        let unit = if most == 1 { "byte" } else { "bytes" };
+        Self::without_value(path, FieldErrorKind::TooLong, &format!("may not be more than {most} {unit}"))
+    }
+
+    /// A list has more items than it may have.
+    pub fn too_many(path: &Path<'_>, actual: usize, most: usize) -> Self {
+        let unit = if most == 1 { "item" } else { "items" };
+        Self::with_value(path, FieldErrorKind::TooMany, &actual.into(), &format!("must have at most {most} {unit}"))
+    }
+
+    /// A sort of wrong whose message shows no value.
+    fn without_value(path: &Path<'_>, kind: FieldErrorKind, detail: &str) -> Self {
+        Self { field: path.to_string(), kind, body: joined(kind.words(), detail) }
+    }
+
+    /// A sort of wrong whose message shows the value.
+    fn with_value(path: &Path<'_>, kind: FieldErrorKind, value: &Value, detail: &str) -> Self {
+        let shown = match value {
+            Value::String(text) => quote(text),
+            other => json(other),
+        };
+        Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
+    }
+}
+
+fn joined(head: &str, detail: &str) -> String {
+    if detail.is_empty() { head.to_owned() } else { format!("{head}: {detail}") }
+}
+
+/// JSON as Go writes it, with the characters escaped that mean something in HTML.
+fn json(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// Text in double quotes as Go prints it.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\x0c' => quoted.push_str("\\f"),
+            low if (low as u32) < 0x20 || low as u32 == 0x7f => quoted.push_str(&format!("\\x{:02x}", low as u32)),
+            // Go quotes what is neither letter, mark, number, punctuation nor symbol; of these only separators and controls occur in practice.
+            odd if odd.is_control() || (odd.is_whitespace() && odd != ' ') => {
+                quoted.push_str(&format!("\\u{:04x}", odd as u32));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

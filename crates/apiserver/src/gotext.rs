@@ -1,0 +1,75 @@
+//! Text as Go prints it: Kubernetes' messages quote what users sent with `%q`.
+
+use std::fmt::Write;
+
+/// A string as Go's `strconv.Quote` writes it.
+pub(crate) fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{b}' => quoted.push_str("\\v"),
+            _ if is_print(character) => quoted.push(character),
+            _ => escape(&mut quoted, character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn escape(quoted: &mut String, character: char) {
+    let code = u32::from(character);
+    // Writing to a string cannot fail.
+    let _ = match code {
+        0..0x20 | 0x7f => write!(quoted, "\\x{code:02x}"),
+        0x80..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+        _ => write!(quoted, "\\U{code:08x}"),
+    };
+}
+
+/// Whether Go counts a character as printable: letters, marks, numbers, punctuation, symbols and the plain space.
+pub(crate) fn is_print(character: char) -> bool {
+    match character {
+        ' '..='~' => true,
+        '\0'..='\u{a0}' | '\u{ad}' => false,
+        // Space separators, line separators, format characters, surrogates, private use and non-characters.
+        '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{1680}' => {
+            false
+        }
+        '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' => false,
+        '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}' => false,
+        '\u{110bd}'
+        | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => false,
+        '\u{e0000}'..='\u{e0fff}' => matches!(character, '\u{e0100}'..='\u{e01ef}'),
+        '\u{f0000}'..='\u{10ffff}' => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_quoted_as_go_does() {
+        for (text, quoted) in [
+            ("a\"b\\", r#""a\"b\\""#),
+            ("a\tb\0", r#""a\tb\x00""#),
+            ("é\u{a0}\u{200b}\u{7f}", "\"é\\u00a0\\u200b\\x7f\""),
+            ("\u{f0000}", "\"\\U000f0000\""),
+        ] {
+            assert_eq!(quote(text), quoted);
+        }
+    }
+}

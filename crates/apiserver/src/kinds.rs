@@ -1,0 +1,52 @@
+//! What a kind adds to its structure: defaults, fields the server owns, and rules that a schema cannot say.
+//!
+//! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
+
+mod defaults;
+mod prepare;
+mod validate;
+
+use serde_json::Value;
+
+use crate::{
+    field::FieldError,
+    registry::{Resource, Subresource},
+};
+
+/// Fills in what was left unset.
+pub fn default(resource: &Resource, object: &mut Value) {
+    defaults::apply(&resource.schemas, resource.schema, object);
+}
+
+/// Readies a new object for storage: fields that only the server writes are dropped or set.
+///
+/// `metadata` has its name, uid and creationTimestamp by then.
+pub fn prepare_create(resource: &Resource, object: &mut Value) {
+    prepare::create(resource, object);
+}
+
+/// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
+pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value) {
+    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old);
+}
+
+/// What is wrong with a new object.
+pub fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    validate::create(resource, object)
+}
+
+/// What is wrong with a changed object, or with the change.
+pub fn validate_update(
+    resource: &Resource,
+    subresource: Option<&Subresource>,
+    new: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    validate::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old)
+}
+
+/// What a writer should be warned of; `old` is absent on create.
+pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
+    let _ = (resource, new, old);
+    Vec::new()
+}

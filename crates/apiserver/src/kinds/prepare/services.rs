@@ -1,0 +1,138 @@
+//! What the server writes into services: addresses, families and ports.
+
+use serde_json::{Value, json};
+
+use super::super::defaults::{Members, fill, items_mut, made, text};
+
+/// The lowest and the number of the ports that nodes open for services.
+const NODE_PORTS: (u64, u64) = (30_000, 2768);
+
+/// Readies a new service.
+///
+/// Addresses and ports that were not asked for are drawn from the uid: what draws twice must be refused where services are stored.
+pub(super) fn create(members: &mut Members) {
+    let mut draw = Draw::from(members);
+    let Some(spec) = made(members, "spec") else { return };
+    if text(spec, "type") == "ExternalName" {
+        return;
+    }
+    addresses(spec, &mut draw);
+    node_ports(spec, &mut draw);
+}
+
+/// Readies a changed service: what was allocated stays unless the change takes it away.
+pub(super) fn update(members: &mut Members, before: &Members) {
+    let mut draw = Draw::from(before);
+    let old = before.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let Some(spec) = made(members, "spec") else { return };
+    if text(spec, "type") == "ExternalName" {
+        if text(&old, "type") != "ExternalName" {
+            for name in ["clusterIP", "clusterIPs"] {
+                if spec.get(name) == old.get(name) {
+                    spec.remove(name);
+                }
+            }
+            spec.remove("ipFamilies");
+            spec.remove("ipFamilyPolicy");
+        }
+        return;
+    }
+    for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        if let Some(kept) = old.get(name) {
+            fill(spec, name, kept.clone());
+        }
+    }
+    keep_node_ports(spec, &old);
+    addresses(spec, &mut draw);
+    node_ports(spec, &mut draw);
+}
+
+fn addresses(spec: &mut Members, draw: &mut Draw) {
+    if let Some(first) = spec.get("clusterIPs").and_then(|addresses| addresses.get(0)).cloned() {
+        fill(spec, "clusterIP", first);
+    }
+    let headless = text(spec, "clusterIP") == "None";
+    if headless && !spec.contains_key("selector") {
+        fill(spec, "ipFamilyPolicy", "RequireDualStack");
+    } else {
+        fill(spec, "ipFamilyPolicy", "SingleStack");
+    }
+    let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
+    let families = if dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    fill(spec, "ipFamilies", families);
+    if !spec.contains_key("clusterIP") {
+        let address = draw.address();
+        spec.insert("clusterIP".into(), address.into());
+    }
+    if let Some(address) = spec.get("clusterIP").cloned() {
+        fill(spec, "clusterIPs", json!([address]));
+    }
+}
+
+/// Ports on nodes are kept by the port they serve.
+fn keep_node_ports(spec: &mut Members, old: &Members) {
+    let kept: Vec<Value> = old.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    if !takes_node_ports(spec) {
+        return;
+    }
+    for port in items_mut(spec, "ports") {
+        let same =
+            kept.iter().find(|old| old.get("port") == port.get("port") && old.get("protocol") == port.get("protocol"));
+        if let Some(number) = same.and_then(|old| old.get("nodePort")) {
+            fill(port, "nodePort", number.clone());
+        }
+    }
+}
+
+fn takes_node_ports(spec: &Members) -> bool {
+    match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
+        _ => false,
+    }
+}
+
+fn node_ports(spec: &mut Members, draw: &mut Draw) {
+    if takes_node_ports(spec) {
+        for port in items_mut(spec, "ports") {
+            fill(port, "nodePort", draw.node_port());
+        }
+    }
+    let local = text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
+    if local {
+        fill(spec, "healthCheckNodePort", draw.node_port());
+    }
+}
+
+/// A stream of numbers that the same service always draws in the same way.
+struct Draw(u64);
+
+impl Draw {
+    fn from(members: &Members) -> Self {
+        let uid = members
+            .get("metadata")
+            .and_then(|metadata| metadata.get("uid"))
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        // FNV-1a, spread by the multiplication in `next`.
+        Self(
+            uid.bytes()
+                .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)),
+        )
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    /// An address of 10.96.0.0/12, beyond those that are handed out by hand.
+    fn address(&mut self) -> String {
+        let host = 256 + self.next() % ((1 << 20) - 512);
+        format!("10.{}.{}.{}", 96 + (host >> 16), host >> 8 & 0xff, host & 0xff)
+    }
+
+    fn node_port(&mut self) -> u64 {
+        NODE_PORTS.0 + self.next() % NODE_PORTS.1
+    }
+}

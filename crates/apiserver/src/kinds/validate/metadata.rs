@@ -1,0 +1,195 @@
+//! Rules for metadata: names, labels, annotations, owners, finalizers.
+
+use serde_json::{Map, Value};
+
+use super::Errors;
+use crate::{
+    field::{FieldError, Path},
+    format::{self, Faults},
+    registry::Resource,
+};
+
+/// All annotations together, in bytes.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+/// How names of a kind are checked; the flag says that only the beginning of the name is known.
+type NameRule = fn(&str, bool) -> Faults;
+
+/// Judges the metadata of a new object.
+pub(super) fn create(resource: &Resource, object: &Value, errors: &mut Errors) {
+    let empty = Map::new();
+    let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    let path = Path::ROOT.child("metadata");
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+    let rule = name_rule(resource);
+    let generate = text("generateName");
+    if !generate.is_empty() {
+        let field = path.child("generateName");
+        errors.extend(rule(generate, true).iter().map(|fault| FieldError::invalid(&field, generate, fault)));
+    }
+    let field = path.child("name");
+    match text("name") {
+        "" => errors.push(FieldError::required(&field, "name or generateName is required")),
+        name => errors.extend(rule(name, false).iter().map(|fault| FieldError::invalid(&field, name, fault))),
+    }
+    let field = path.child("namespace");
+    match (resource.namespaced, text("namespace")) {
+        (true, "") => errors.push(FieldError::required(&field, "")),
+        (true, namespace) => {
+            errors
+                .extend(format::dns_label(namespace).iter().map(|fault| FieldError::invalid(&field, namespace, fault)));
+        }
+        (false, "") => {}
+        (false, _) => errors.push(FieldError::forbidden(&field, "not allowed on this type")),
+    }
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation < 0) {
+        errors.push(FieldError::invalid(&path.child("generation"), generation, "must be greater than or equal to 0"));
+    }
+    shared(metadata, &path, errors);
+    finalizers(metadata, &path, errors);
+}
+
+/// Judges a change of metadata.
+pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
+    let metadata = |object: &Value| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let (new, old) = (metadata(new), metadata(old));
+    let path = Path::ROOT.child("metadata");
+    if old.contains_key("deletionTimestamp") {
+        no_new_finalizers(&new, &old, &path, errors);
+    }
+    for name in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new.get(name) != old.get(name) {
+            let shown = new.get(name).cloned().unwrap_or_else(|| Value::String(String::new()));
+            errors.push(FieldError::invalid(&path.child(name), shown, "field is immutable"));
+        }
+    }
+    shared(&new, &path, errors);
+}
+
+fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+    labels(metadata.get("labels"), &path.child("labels"), errors);
+    annotations(metadata.get("annotations"), &path.child("annotations"), errors);
+    owners(metadata.get("ownerReferences"), &path.child("ownerReferences"), errors);
+}
+
+/// How names of a kind are checked.
+fn name_rule(resource: &Resource) -> NameRule {
+    match resource.kind.as_str() {
+        "Namespace" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
+        "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
+        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => |name, prefix| {
+            if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
+        },
+        "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
+        "IPAddress" => |name, _| match name.parse::<std::net::IpAddr>() {
+            Ok(address) if address.to_string() == name => Faults::new(),
+            Ok(_) => vec!["must be a canonical format IP address".to_owned()],
+            Err(_) => vec!["must be a valid IP address".to_owned()],
+        },
+        _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
+    }
+}
+
+/// The beginning of a name as it would go on: a dash at its end is no longer the last character.
+fn unfinished(name: &str, prefix: bool) -> String {
+    match name.strip_suffix('-') {
+        Some(start) if prefix && !start.is_empty() => {
+            format!("{}a", &start[..start.len() - start.chars().last().map_or(0, char::len_utf8)])
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Judges labels.
+pub(super) fn labels(labels: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        errors.extend(format::qualified_name(key).iter().map(|fault| FieldError::invalid(path, key.as_str(), fault)));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(format::label_value(value).iter().map(|fault| FieldError::invalid(path, value, fault)));
+    }
+}
+
+/// Judges annotations.
+pub(super) fn annotations(annotations: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+        let faults = format::qualified_name(&key.to_lowercase());
+        errors.extend(faults.iter().map(|fault| FieldError::invalid(path, key.as_str(), fault)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > MAX_ANNOTATIONS {
+        errors.push(FieldError::too_long(path, MAX_ANNOTATIONS));
+    }
+}
+
+fn owners(owners: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let mut controller: Option<String> = None;
+    for owner in owners.and_then(Value::as_array).into_iter().flatten() {
+        let text = |name: &str| owner.get(name).and_then(Value::as_str).unwrap_or_default();
+        let version = text("apiVersion");
+        if version.is_empty() || version.matches('/').count() > 1 {
+            errors.push(FieldError::invalid(&path.child("apiVersion"), version, "version must not be empty"));
+        }
+        for name in ["kind", "name", "uid"] {
+            if text(name).is_empty() {
+                errors.push(FieldError::invalid(&path.child(name), "", "must not be empty"));
+            }
+        }
+        if version == "v1" && text("kind") == "Event" {
+            errors.push(FieldError::invalid(path, owner.clone(), "/v1, Kind=Event is disallowed from being an owner"));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let name = format!("{}/{}", text("kind"), text("name"));
+            match &controller {
+                Some(first) => errors.push(FieldError::invalid(
+                    path,
+                    owners.cloned().unwrap_or_default(),
+                    &format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"),
+                )),
+                None => controller = Some(name),
+            }
+        }
+    }
+}
+
+fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("finalizers");
+    let all: Vec<&str> =
+        metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    for finalizer in &all {
+        errors.extend(
+            format::qualified_name(finalizer).iter().map(|fault| FieldError::invalid(&path, *finalizer, fault)),
+        );
+    }
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let shown: Vec<Value> = all.iter().map(|finalizer| Value::from(*finalizer)).collect();
+        errors.push(FieldError::invalid(&path, shown, "finalizer orphan and foregroundDeletion cannot be both set"));
+    }
+    for (at, finalizer) in all.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&path.index(at), *finalizer, detail));
+        }
+    }
+}
+
+fn no_new_finalizers(new: &Map<String, Value>, old: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+    let all = |metadata: &Map<String, Value>| -> Vec<String> {
+        let list = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = all(old);
+    let mut added: Vec<String> = all(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+    added.sort();
+    if !added.is_empty() {
+        let shown: Vec<String> = added.iter().map(|finalizer| crate::field::quote(finalizer)).collect();
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            shown.join(", ")
+        );
+        errors.push(FieldError::forbidden(&path.child("finalizers"), &detail));
+    }
+}

@@ -1,0 +1,288 @@
+//! The stored form of an object, and how it becomes an answer without being parsed.
+//!
+//! Stored is the JSON a client gets, without `kind`, `apiVersion` and `metadata.resourceVersion`, metadata first. The head
+//! says where those belong, so that a get or a list copies bytes and puts a few words in between.
+
+mod metadata;
+
+use orrery_store::{Content, Object, Revision};
+use serde_json::Value;
+
+pub(crate) use metadata::{Metadata, Owner, finalizers, is_deleting, name, owners, text};
+
+/// The stored bytes of an object with what is known about them.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'a> {
+    bytes: &'a [u8],
+    head: Head,
+    revision: Revision,
+}
+
+/// Where in the stored bytes something can be put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    /// After the uid, where the resourceVersion goes.
+    splice: u32,
+    /// After the opening brace of the annotations; zero if there are none.
+    annotations: u32,
+    /// At the closing brace of the metadata.
+    metadata_end: u32,
+    /// Whether the object is being deleted.
+    deleting: bool,
+}
+
+/// The format of heads and values; stored as the first byte of the head.
+const FORMAT: u8 = 1;
+
+/// The annotation that tells in a list over all spaces where an object is from. It is never stored.
+pub(crate) const SPACE_ANNOTATION: &str = "core.orrery.io/space";
+
+/// How an object begins, before its metadata.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening(Vec<u8>);
+
+impl Opening {
+    /// An object that says what it is.
+    pub(crate) fn named(kind: &str, api_version: &str) -> Self {
+        Self(format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","#).into_bytes())
+    }
+
+    /// An item of a list that says it for all.
+    pub(crate) fn bare() -> Self {
+        Self(b"{".to_vec())
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// The latest version of an object; `None` if its head is from another program.
+    pub(crate) fn of(object: &'a Object) -> Option<Self> {
+        let bytes = object.value().segments().next()?;
+        Some(Self { bytes, head: Head::decode(object.head())?, revision: object.modified() })
+    }
+
+    /// The same object as it was changed, or went away, at another revision.
+    #[must_use]
+    pub(crate) fn at(self, revision: Revision) -> Self {
+        Self { revision, ..self }
+    }
+
+    /// Writes the whole object. `space` is set in answers over all spaces.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
+        self.write_metadata(out, opening, space);
+        out.extend_from_slice(&self.bytes[self.head.metadata_end as usize..]);
+    }
+
+    /// Writes the object's metadata alone, as an object of its own.
+    pub(crate) fn write_partial(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
+        self.write_metadata(out, opening, space);
+        out.extend_from_slice(b"}}");
+    }
+
+    /// Writes everything up to the closing brace of the metadata.
+    fn write_metadata(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
+        let Head { splice, annotations, metadata_end, .. } = self.head;
+        let [splice, annotations, metadata_end] = [splice, annotations, metadata_end].map(|at| at as usize);
+        out.extend_from_slice(&opening.0);
+        out.extend_from_slice(&self.bytes[1..splice]);
+        out.extend_from_slice(b",\"resourceVersion\":\"");
+        write_number(out, self.revision.get());
+        out.push(b'"');
+        match space {
+            None => out.extend_from_slice(&self.bytes[splice..metadata_end]),
+            Some(space) if annotations > 0 => {
+                out.extend_from_slice(&self.bytes[splice..annotations]);
+                let comma = if self.bytes[annotations] == b'}' { "" } else { "," };
+                out.extend_from_slice(format!(r#""{SPACE_ANNOTATION}":"{space}"{comma}"#).as_bytes());
+                out.extend_from_slice(&self.bytes[annotations..metadata_end]);
+            }
+            Some(space) => {
+                out.extend_from_slice(&self.bytes[splice..metadata_end]);
+                out.extend_from_slice(format!(r#","annotations":{{"{SPACE_ANNOTATION}":"{space}"}}"#).as_bytes());
+            }
+        }
+    }
+
+    /// Whether the object is being deleted.
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.head.deleting
+    }
+
+    /// How many bytes the object takes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The uid, which stands right before the resourceVersion.
+    pub(crate) fn uid(&self) -> &'a str {
+        let before = &self.bytes[..(self.head.splice as usize).saturating_sub(1)];
+        let start = before.iter().rposition(|byte| *byte == b'"').map_or(0, |quote| quote + 1);
+        std::str::from_utf8(&before[start..]).unwrap_or_default()
+    }
+
+    /// The object as values, with kind, apiVersion and resourceVersion. Only writes need this.
+    pub(crate) fn parse(&self, kind: &str, api_version: &str) -> Value {
+        // What is stored was written by us from values; if the disk lied, the object is shown as empty rather than not at all.
+        let mut value: Value = serde_json::from_slice(self.bytes).unwrap_or_default();
+        value["kind"] = kind.into();
+        value["apiVersion"] = api_version.into();
+        Metadata::of(&mut value).set("resourceVersion", self.revision.to_string());
+        value
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        // A remainder of ten fits a byte.
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+impl Head {
+    fn encode(self) -> Vec<u8> {
+        let mut head = vec![FORMAT, u8::from(self.deleting)];
+        for at in [self.splice, self.annotations, self.metadata_end] {
+            head.extend_from_slice(&at.to_le_bytes());
+        }
+        head
+    }
+
+    fn decode(head: &[u8]) -> Option<Self> {
+        let [FORMAT, deleting, rest @ ..] = head else { return None };
+        let at = |index: usize| Some(u32::from_le_bytes(rest.get(index * 4..index * 4 + 4)?.try_into().ok()?));
+        Some(Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0 })
+    }
+}
+
+/// The fields of metadata in the order in which Kubernetes writes them; the resourceVersion comes after the first four.
+const BEFORE_SPLICE: [&str; 4] = ["name", "generateName", "namespace", "uid"];
+const AFTER_SPLICE: [&str; 8] = [
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+];
+
+/// What is stored for an object.
+pub(crate) fn encode(object: &Value) -> Content {
+    let mut bytes = br#"{"metadata":{"#.to_vec();
+    let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting: is_deleting(object) };
+    let empty = Value::Null;
+    let metadata = object.get("metadata").unwrap_or(&empty);
+    let start = bytes.len();
+    for name in BEFORE_SPLICE {
+        if let Some(value) = metadata.get(name) {
+            write_field(&mut bytes, start, name, value);
+        }
+    }
+    head.splice = offset(&bytes);
+    for name in AFTER_SPLICE {
+        let Some(value) = metadata.get(name) else { continue };
+        write_field(&mut bytes, start, name, value);
+        if name == "annotations" {
+            let length = serde_json::to_vec(value).map_or(0, |text| text.len());
+            head.annotations = u32::try_from(bytes.len() - length + 1).unwrap_or(0);
+        }
+    }
+    head.metadata_end = offset(&bytes);
+    bytes.push(b'}');
+    let fields = object.as_object().into_iter().flatten();
+    for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata")) {
+        write_field(&mut bytes, 0, name, value);
+    }
+    bytes.push(b'}');
+    let mut content = Content::new(bytes).head(head.encode());
+    content.labels = strings(metadata.get("labels"));
+    content.owners = metadata::owners(metadata).map(|owner| owner.uid.to_owned()).collect();
+    content.owners.sort_unstable();
+    content.owners.dedup();
+    content
+}
+
+/// Where the next byte will be. Objects are far smaller than four gigabytes.
+fn offset(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+fn write_field(bytes: &mut Vec<u8>, start: usize, name: &str, value: &Value) {
+    if bytes.len() > start {
+        bytes.push(b',');
+    }
+    // Writing values to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *bytes, name);
+    bytes.push(b':');
+    let _ = serde_json::to_writer(&mut *bytes, value);
+}
+
+fn strings(map: Option<&Value>) -> Vec<(String, String)> {
+    let fields = map.and_then(Value::as_object).into_iter().flatten();
+    fields.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_store::{Batch, Expect, Key, Store};
+    use serde_json::json;
+
+    use super::*;
+
+    async fn stored(object: &Value) -> std::sync::Arc<Object> {
+        let store = Store::memory(orrery_store::Config::default()).unwrap();
+        let key = Key::parse("/configmaps/root/default/a").unwrap();
+        store.commit(Batch::new().put(key.clone(), Expect::Absent, encode(object))).await.unwrap();
+        store.get(&key).unwrap()
+    }
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_the_stored_bytes_with_a_few_words_put_in() {
+        let object = stored(&json!({
+            "kind": "ConfigMap", "apiVersion": "v1", "data": {"k": "v"},
+            "metadata": {"name": "a", "uid": "u-1", "labels": {"x": "y"}, "resourceVersion": "7", "annotations": {"b": "c"}},
+        }))
+        .await;
+        let stored = Stored::of(&object).unwrap();
+        let opening = Opening::named("ConfigMap", "v1");
+        assert_eq!(
+            written(|out| stored.write(out, &opening, None)),
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","uid":"u-1","resourceVersion":"1","labels":{"x":"y"},"annotations":{"b":"c"}},"data":{"k":"v"}}"#,
+        );
+        assert_eq!(
+            written(|out| stored.write_partial(out, &Opening::bare(), Some("s"))),
+            r#"{"metadata":{"name":"a","uid":"u-1","resourceVersion":"1","labels":{"x":"y"},"annotations":{"core.orrery.io/space":"s","b":"c"}}}"#,
+        );
+        assert_eq!(stored.uid(), "u-1");
+        assert_eq!(object.labels().get("x"), Some("y"));
+    }
+
+    #[tokio::test]
+    async fn a_space_is_put_in_where_there_are_no_annotations() {
+        let object = stored(&json!({"metadata": {"name": "a", "uid": "u"}})).await;
+        let stored = Stored::of(&object).unwrap();
+        assert_eq!(
+            written(|out| stored.write(out, &Opening::bare(), Some("s"))),
+            r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1","annotations":{"core.orrery.io/space":"s"}}}"#,
+        );
+        assert_eq!(
+            stored.parse("K", "v1"),
+            json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}})
+        );
+    }
+}

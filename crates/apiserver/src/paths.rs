@@ -1,0 +1,209 @@
+//! Addresses outside the resources: discovery, OpenAPI, version, health.
+
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
+
+use crate::{
+    answer,
+    body::Body,
+    discovery,
+    openapi::{self, Document},
+    request::{Accepted, Encoding, Query, SpaceScope},
+    server::{Shared, header_text},
+    status::Status,
+};
+
+/// Answers for a group version as such: its resources.
+pub(crate) fn version(
+    shared: &Shared,
+    method: &Method,
+    group: &str,
+    version: &str,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Status> {
+    let Some(known) = shared.registry.group(group) else { return Err(Status::no_such_page()) };
+    let version = known.version(version).ok_or_else(Status::no_such_resource)?;
+    if method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
+    let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
+    Ok(respond(&discovery::resources(group, version), accepted.encoding))
+}
+
+/// Answers for any other path.
+pub(crate) fn other(
+    shared: &Shared,
+    method: &Method,
+    space: &SpaceScope,
+    path: &str,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Status> {
+    let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
+    let read_only = || if method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) };
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    match parts.as_slice() {
+        ["version", _, ..] => Err(Status::no_such_resource()),
+        ["version"] => read_only().map(|()| respond(&build_version(), Accepted::JSON.encoding)),
+        ["healthz" | "livez" | "readyz", check @ ..] => health(parts[0], check, query),
+        ["api"] => {
+            read_only()?;
+            let core = shared.registry.groups().iter().filter(|group| group.name.is_empty());
+            discover(headers, &discovery::versions(&shared.config.address), core)
+        }
+        ["apis"] => {
+            let groups = shared.registry.groups().iter().filter(|group| !group.name.is_empty());
+            discover(headers, &discovery::groups(groups.clone()), groups)
+        }
+        ["apis", group] if !group.is_empty() => {
+            let group = shared.registry.group(group).ok_or_else(Status::no_such_page)?;
+            let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
+            Ok(respond(&discovery::group(group), accepted.encoding))
+        }
+        ["openapi", "v2"] => {
+            let protobuf = header_text(headers, &header::ACCEPT).contains(openapi::V2_PROTOBUF);
+            let (document, kind) = match protobuf {
+                true => (openapi::v2_protobuf(), openapi::V2_PROTOBUF_ANSWER),
+                false => (openapi::v2(), "application/json"),
+            };
+            Ok(document_answer(&document, kind, headers))
+        }
+        ["openapi", "v3"] => {
+            let text = serde_json::to_vec(&openapi::v3_index(&prefix(space))).unwrap_or_default();
+            Ok(answer::respond(200, "text/plain; charset=utf-8", Body::whole(text)))
+        }
+        ["openapi", "v3", path @ ..] => openapi_v3(&path.join("/"), space, query, headers),
+        _ => Err(Status::no_such_page()),
+    }
+}
+
+fn respond(value: &Value, encoding: Encoding) -> Response<Body> {
+    answer::bytes(200, serde_json::to_vec(value).unwrap_or_default(), encoding)
+}
+
+/// What stands before every address of a space.
+fn prefix(space: &SpaceScope) -> String {
+    match space {
+        SpaceScope::One(space) if space != crate::request::ROOT => format!("/spaces/{space}"),
+        SpaceScope::One(_) => String::new(),
+        SpaceScope::All => "/spaces/*".to_owned(),
+    }
+}
+
+/// Groups in the form the client asks for: all of them at once, or as they were listed before that was possible.
+fn discover<'a>(
+    headers: &HeaderMap,
+    listed: &Value,
+    groups: impl Iterator<Item = &'a crate::registry::Group>,
+) -> Result<Response<Body>, Status> {
+    let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
+    let Some(form) = accepted.aggregated else { return Ok(respond(listed, accepted.encoding)) };
+    let body = serde_json::to_vec(&discovery::aggregated(groups, form)).unwrap_or_default();
+    let hash: String = Sha512::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
+    let mut response = tagged(&format!("\"{hash}\""), headers, || {
+        let mut response = answer::bytes(200, body, accepted.encoding);
+        let kind = format!("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", form.version());
+        set(&mut response, header::CONTENT_TYPE, &kind);
+        response
+    });
+    set(&mut response, header::VARY, "Accept");
+    set(&mut response, header::CACHE_CONTROL, "public");
+    Ok(response)
+}
+
+fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// An answer that the client may have already.
+fn tagged(tag: &str, headers: &HeaderMap, make: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    let mut response = if header_text(headers, &header::IF_NONE_MATCH).contains(tag) {
+        let mut response = Response::new(Body::whole(""));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        make()
+    };
+    set(&mut response, header::ETAG, tag);
+    response
+}
+
+/// A document, packed if the client takes it so.
+fn document_answer(document: &Document, kind: &'static str, headers: &HeaderMap) -> Response<Body> {
+    tagged(&document.etag(), headers, || {
+        let packed = header_text(headers, &header::ACCEPT_ENCODING).contains("gzip");
+        let bytes = if packed { document.gzip().to_vec() } else { document.text() };
+        let mut response = answer::respond(200, kind, Body::whole(bytes));
+        set(&mut response, header::VARY, "Accept");
+        if packed {
+            set(&mut response, header::CONTENT_ENCODING, "gzip");
+        }
+        response
+    })
+}
+
+/// One document of version 3. An address with its hash can be kept for ever; one with another hash is shown the right one.
+fn openapi_v3(path: &str, space: &SpaceScope, query: &Query, headers: &HeaderMap) -> Result<Response<Body>, Status> {
+    let Some(document) = openapi::v3(path) else {
+        let mut response = Response::new(Body::whole(""));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(response);
+    };
+    let hash = document.hash.to_uppercase();
+    let given = query.get("hash").unwrap_or_default();
+    if !given.is_empty() && given != hash {
+        let mut response = Response::new(Body::whole(""));
+        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+        set(&mut response, header::LOCATION, &format!("{}/openapi/v3/{path}?hash={hash}", prefix(space)));
+        return Ok(response);
+    }
+    let mut response = document_answer(&document, "application/json", headers);
+    if !given.is_empty() {
+        set(&mut response, header::CACHE_CONTROL, "public, immutable");
+    }
+    Ok(response)
+}
+
+/// What is looked at when somebody asks whether all is well.
+const CHECKS: [&str; 4] = ["ping", "log", "etcd", "informer-sync"];
+
+/// Whether the server lives and can be used.
+fn health(kind: &str, check: &[&str], query: &Query) -> Result<Response<Body>, Status> {
+    let known = |name: &str| CHECKS.contains(&name) || (kind == "readyz" && name == "shutdown");
+    let text = match check {
+        [] if query.get("verbose").is_some() => {
+            let excluded: Vec<&str> = query.all("exclude").collect();
+            let line = |name: &&str| match excluded.contains(name) {
+                true => format!("[+]{name} excluded: ok\n"),
+                false => format!("[+]{name} ok\n"),
+            };
+            CHECKS.iter().map(line).collect::<String>() + &format!("{kind} check passed\n")
+        }
+        [] => "ok".to_owned(),
+        [name] if known(name) => "ok".to_owned(),
+        _ => return Err(Status::no_such_page()),
+    };
+    Ok(answer::respond(200, "text/plain; charset=utf-8", Body::whole(text)))
+}
+
+/// What `kubectl version` shows of the server.
+fn build_version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "34",
+        "emulationMajor": "1",
+        "emulationMinor": "34",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "33",
+        "gitVersion": concat!("v1.34.4+orrery-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": "linux/amd64",
+    })
+}

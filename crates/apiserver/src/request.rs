@@ -1,0 +1,11 @@
+//! What a request asks for: its address, its options and the form of answer it accepts.
+
+mod accept;
+mod address;
+mod options;
+mod query;
+
+pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Discovery, Encoding, Form, Shape};
+pub use address::{Address, ROOT, ResourcePath, SpaceScope, Target, parse};
+pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
+pub use query::Query;

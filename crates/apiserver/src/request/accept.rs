@@ -1,0 +1,251 @@
+//! In which form a client wants its answer.
+
+use crate::{discovery::Aggregated, status::Status};
+
+/// The bytes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON, indented if a person asked for it.
+    Json {
+        /// Whether to indent.
+        pretty: bool,
+    },
+    /// YAML.
+    Yaml,
+}
+
+/// What of an object is in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// All of it.
+    Whole,
+    /// A table for people.
+    Table,
+    /// One object's metadata alone.
+    Metadata,
+    /// The metadata of each object of a list.
+    MetadataList,
+}
+
+/// A shape in one version of its own API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// What of an object is wanted.
+    pub shape: Shape,
+    /// Whether in the old version of tables and metadata.
+    pub beta: bool,
+}
+
+/// The answer a client accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The bytes.
+    pub encoding: Encoding,
+    /// What they say.
+    pub form: Form,
+}
+
+/// The answer a client accepts about what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// The bytes.
+    pub encoding: Encoding,
+    /// All at once, in one of the versions of that; or as it was before.
+    pub aggregated: Option<Aggregated>,
+}
+
+/// What we have for objects.
+pub const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What we have for lists, which can be watched.
+pub const AVAILABLE_LIST: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, \
+                                  application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+impl Accepted {
+    /// Plain JSON.
+    pub const JSON: Self =
+        Self { encoding: Encoding::Json { pretty: false }, form: Form { shape: Shape::Whole, beta: false } };
+
+    /// Chooses by an Accept header, as Kubernetes does: first whether any type in it is ours, then the best clause we can serve.
+    pub fn negotiate(header: &str, available: &str) -> Result<Self, Status> {
+        if header.is_empty() {
+            return Ok(Self::JSON);
+        }
+        check_known(header, available)?;
+        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+        let chosen = clauses.iter().find_map(Clause::serve);
+        chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
+    }
+
+    /// Chooses the form of an answer about what there is.
+    pub fn discovery(header: &str) -> Result<Discovery, Status> {
+        let plain = Discovery { encoding: Self::JSON.encoding, aggregated: None };
+        if header.is_empty() {
+            return Ok(plain);
+        }
+        check_known(header, AVAILABLE)?;
+        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+        let chosen = clauses.iter().find_map(|clause| {
+            let encoding = clause.encoding()?;
+            let aggregated = match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
+                (None, ..) => None,
+                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Aggregated::V2),
+                (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => {
+                    Some(Aggregated::V2Beta1)
+                }
+                _ => return None,
+            };
+            Some(Discovery { encoding, aggregated })
+        });
+        chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
+    }
+
+    /// The same, indented if that is wanted.
+    #[must_use]
+    pub fn pretty_if(self, wanted: bool) -> Self {
+        match self.encoding {
+            Encoding::Json { pretty } => Self { encoding: Encoding::Json { pretty: pretty || wanted }, ..self },
+            Encoding::Yaml => self,
+        }
+    }
+
+    /// The encoding for an error when the request could not be negotiated: the first we know, or JSON.
+    pub fn for_errors(header: &str) -> Encoding {
+        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+        // Whoever accepts nothing we have is taken for a person.
+        clauses.iter().find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
+    }
+}
+
+/// Refuses a header that names no type we have. Protobuf of objects is not served yet, so that naming it alone is not enough.
+fn check_known(header: &str, available: &str) -> Result<(), Status> {
+    let known = |name: &str| matches!(name, "*/*" | "application/json" | "application/yaml");
+    let mut names = header.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
+    if names.any(known) { Ok(()) } else { Err(Status::no_acceptable_type(available)) }
+}
+
+impl Encoding {
+    /// Its media type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json { .. } => "application/json",
+            Self::Yaml => "application/yaml",
+        }
+    }
+}
+
+/// One clause of an Accept header.
+struct Clause<'a> {
+    name: &'a str,
+    quality: f64,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';');
+        let name = parts.next()?.trim();
+        if name.is_empty() {
+            return None;
+        }
+        let mut clause = Self { name, quality: 1.0, parameters: Vec::new() };
+        for part in parts {
+            let Some((key, value)) = part.split_once('=') else { continue };
+            let (key, value) = (key.trim(), value.trim().trim_matches('"'));
+            match key {
+                "q" => clause.quality = value.parse().unwrap_or(1.0),
+                _ => clause.parameters.push((key, value)),
+            }
+        }
+        Some(clause)
+    }
+
+    /// Better clauses rank higher: by quality, then the more specific.
+    fn rank(&self) -> f64 {
+        let wildcards = self.name.matches('*').count();
+        self.quality - f64::from(u8::try_from(wildcards).unwrap_or(u8::MAX)) * 1e-6
+    }
+
+    fn encoding(&self) -> Option<Encoding> {
+        let pretty = self.parameter("pretty") == Some("1");
+        match self.name {
+            "application/json" | "*/*" | "application/*" => Some(Encoding::Json { pretty }),
+            "application/yaml" => Some(Encoding::Yaml),
+            _ => None,
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+
+    /// The answer this clause asks for, if it is one we can give.
+    fn serve(&self) -> Option<Accepted> {
+        let encoding = self.encoding()?;
+        if self.parameter("stream").is_some_and(|stream| stream != "watch") {
+            return None;
+        }
+        let shape = match self.parameter("as") {
+            None | Some("") => return Some(Accepted { encoding, ..Accepted::JSON }),
+            Some("Table") => Shape::Table,
+            Some("PartialObjectMetadata") => Shape::Metadata,
+            Some("PartialObjectMetadataList") => Shape::MetadataList,
+            Some(_) => return None,
+        };
+        let beta = match (self.parameter("g"), self.parameter("v")) {
+            (Some("meta.k8s.io"), Some("v1")) => false,
+            (Some("meta.k8s.io"), Some("v1beta1")) => true,
+            _ => return None,
+        };
+        Some(Accepted { encoding, form: Form { shape, beta } })
+    }
+}
+
+impl Form {
+    /// The API version of what is in this form, unless it is the whole object.
+    pub fn api_version(self) -> &'static str {
+        if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &str, expected: &str) {
+        let got = match Accepted::negotiate(header, AVAILABLE) {
+            Ok(Accepted { encoding, form }) => {
+                format!("{encoding:?} {:?}{}", form.shape, if form.beta { " beta" } else { "" })
+            }
+            Err(status) => status.message().split([':', '\n']).next().unwrap_or_default().to_owned(),
+        };
+        assert_eq!(got, expected, "{header}");
+    }
+
+    #[test]
+    fn the_best_clause_we_can_serve() {
+        let json = "Json { pretty: false } Whole";
+        check("", json);
+        check("*/*", json);
+        check("application/json; charset=utf-8", json);
+        check("application/json;q=0", json);
+        check("application/yaml;q=0.5,application/json;q=0.4", "Yaml Whole");
+        check("application/json;pretty=1", "Json { pretty: true } Whole");
+        check("application/json;as=Bogus;v=v1;g=meta.k8s.io,application/json", json);
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        check(table, "Json { pretty: false } Table");
+        check("application/json;g=meta.k8s.io;as=Table;v=v1beta1", "Json { pretty: false } Table beta");
+        check(&format!("application/json,{table}"), json);
+    }
+
+    #[test]
+    fn what_we_cannot_serve() {
+        check("text/html", "406");
+        check("application/*", "406");
+        check("Application/JSON", "406");
+        check("application/json;stream=zzz", "only the following media types are accepted");
+        check("application/json;as=Table;v=v2;g=meta.k8s.io", "only the following media types are accepted");
+    }
+}

@@ -1,0 +1,472 @@
+//! Reads an object from JSON as a typed decoder would: unknown fields are noted and dropped, values of the wrong type refused.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
+
+use serde_json::{Map, Number, Value};
+
+use super::{Field, Schemas, Shape, StructRef, Type, scalar, syntax};
+
+/// Structs and lists nested deeper than this are refused; no kind comes near it but a schema of schemas.
+const MAX_DEPTH: usize = 200;
+
+/// Notes beyond this number are dropped.
+const MAX_NOTES: usize = 100;
+
+/// An object as it was understood.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The object in its sparse form: what holds nothing is absent.
+    pub object: Value,
+    /// What strict decoding refuses: `unknown field "x"`, `duplicate field "y"`, in the order of the text.
+    pub strict: Vec<String>,
+}
+
+/// Why text is not an object of the type, worded as clients of Kubernetes know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeError(String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Reads an object of a type.
+pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
+    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
+    let ty = Type { shape: Shape::Struct(root), go: None };
+    let mut decoder = Decoder::new(schemas, text);
+    let object = decoder.value(&ty, 0).map_err(DecodeError)?;
+    match decoder.saved {
+        Some(error) => Err(DecodeError(error)),
+        None => Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict: decoder.strict }),
+    }
+}
+
+/// The `apiVersion` and `kind` a text names, empty where it does not.
+pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
+    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
+    let none = Schemas { structs: Vec::new(), by_name: HashMap::new() };
+    TypeMetaReader { decoder: Decoder::new(&none, text) }.read()
+}
+
+struct TypeMetaReader<'a> {
+    decoder: Decoder<'a>,
+}
+
+impl TypeMetaReader<'_> {
+    fn read(mut self) -> Result<(String, String), DecodeError> {
+        let (mut version, mut kind) = (String::new(), String::new());
+        let reader = &mut self.decoder;
+        match reader.peek() {
+            b'{' => {}
+            b'n' => return Ok((version, kind)),
+            other => {
+                return Err(DecodeError(format!(
+                    "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                     Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                    word(other)
+                )));
+            }
+        }
+        let mut failed = None;
+        reader.at += 1;
+        while let Some(key) = reader.next_key() {
+            let target = match key.as_str() {
+                "apiVersion" => &mut version,
+                "kind" => &mut kind,
+                _ => {
+                    reader.skip();
+                    continue;
+                }
+            };
+            match reader.peek() {
+                b'"' => *target = reader.string(),
+                b'n' => reader.skip(),
+                other => {
+                    failed.get_or_insert_with(|| {
+                        format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(other))
+                    });
+                    reader.skip();
+                }
+            }
+        }
+        failed.map_or(Ok((version, kind)), |message| Err(DecodeError(message)))
+    }
+}
+
+struct Decoder<'a> {
+    schemas: &'a Schemas,
+    text: &'a [u8],
+    at: usize,
+    /// The first value of a wrong type; decoding goes on behind it.
+    saved: Option<String>,
+    strict: Vec<String>,
+    /// The struct a value stands in, and the names of the fields that lead to it.
+    inside: &'a str,
+    fields: Vec<&'a str>,
+    /// The way to a value with indexes and keys, for notes.
+    way: Vec<Step<'a>>,
+}
+
+enum Step<'a> {
+    Field(&'a str),
+    Key(String),
+    Index(usize),
+}
+
+/// A value, nothing where it was null; the error ends decoding.
+type Read = Result<Option<Value>, String>;
+
+impl<'a> Decoder<'a> {
+    fn new(schemas: &'a Schemas, text: &'a [u8]) -> Self {
+        Self { schemas, text, at: 0, saved: None, strict: Vec::new(), inside: "", fields: Vec::new(), way: Vec::new() }
+    }
+
+    fn value(&mut self, ty: &'a Type, depth: usize) -> Read {
+        if depth > MAX_DEPTH {
+            return Err("exceeded max depth".to_owned());
+        }
+        let first = self.peek();
+        if first == b'n' {
+            self.skip();
+            return Ok(None);
+        }
+        match &ty.shape {
+            Shape::Struct(reference) if first == b'{' => self.object(*reference, depth).map(Some),
+            Shape::List(item) if first == b'[' => self.list(item, depth).map(Some),
+            Shape::Map(value) if first == b'{' => self.map(value, depth).map(Some),
+            Shape::Bool if matches!(first, b't' | b'f') => {
+                self.skip();
+                Ok(Some(Value::Bool(first == b't')))
+            }
+            Shape::String if first == b'"' => Ok(Some(Value::String(self.string()))),
+            Shape::Bytes if first == b'"' => {
+                let text = self.string();
+                match scalar::base64(&text) {
+                    Ok(normal) => Ok(Some(Value::String(normal))),
+                    Err(at) => {
+                        self.save(|| format!("illegal base64 data at input byte {at}"));
+                        Ok(None)
+                    }
+                }
+            }
+            Shape::Bytes if first == b'[' => Ok(self.byte_list()),
+            Shape::Int32 | Shape::Int64 | Shape::Float64 if matches!(first, b'-' | b'0'..=b'9') => Ok(self.number(ty)),
+            Shape::Raw => self.raw().map(Some),
+            Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString => {
+                self.own_form(&ty.shape).map(Some)
+            }
+            _ => {
+                self.skip();
+                self.save_mismatch(word(first), ty);
+                Ok(None)
+            }
+        }
+    }
+
+    fn object(&mut self, reference: StructRef, depth: usize) -> Result<Value, String> {
+        let schemas = self.schemas;
+        let described = schemas.get(reference);
+        let mut members = Map::new();
+        let mut seen: HashSet<&str> = HashSet::new();
+        let (outer, fields) = (self.inside, self.fields.len());
+        self.at += 1;
+        while let Some(key) = self.next_key() {
+            let Some(field) = described.field(&key) else {
+                self.note("unknown field", &key);
+                self.skip();
+                continue;
+            };
+            if !seen.insert(&field.name) {
+                self.note("duplicate field", &key);
+            }
+            self.inside = described.short_name();
+            self.fields.push(&field.name);
+            self.way.push(Step::Field(&field.name));
+            let value = self.value(&field.ty, depth + 1)?;
+            store(field, value, &mut members);
+            self.way.pop();
+            self.fields.truncate(fields);
+            self.inside = outer;
+        }
+        Ok(Value::Object(members))
+    }
+
+    fn list(&mut self, item: &'a Type, depth: usize) -> Result<Value, String> {
+        let mut items = Vec::new();
+        self.at += 1;
+        loop {
+            match self.peek() {
+                b']' => {
+                    self.at += 1;
+                    return Ok(Value::Array(items));
+                }
+                b',' => self.at += 1,
+                _ => {
+                    self.way.push(Step::Index(items.len()));
+                    let value = self.value(item, depth + 1)?;
+                    self.way.pop();
+                    items.push(value.unwrap_or_else(|| zero(item)));
+                }
+            }
+        }
+    }
+
+    fn map(&mut self, value: &'a Type, depth: usize) -> Result<Value, String> {
+        let mut members = Map::new();
+        self.at += 1;
+        while let Some(key) = self.next_key() {
+            if members.contains_key(&key) {
+                self.note("duplicate field", &key);
+            }
+            self.way.push(Step::Key(key.clone()));
+            let read = self.value(value, depth + 1)?;
+            self.way.pop();
+            members.insert(key, read.unwrap_or_else(|| zero(value)));
+        }
+        Ok(Value::Object(members))
+    }
+
+    /// Binary data as a list of numbers.
+    fn byte_list(&mut self) -> Option<Value> {
+        let from = self.at;
+        self.skip();
+        match serde_json::from_slice::<Vec<u8>>(&self.text[from..self.at]) {
+            Ok(bytes) => Some(scalar::encode_base64(&bytes).into()),
+            Err(_) => {
+                let found = self.text[from + 1..self.at].iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+                self.save(|| {
+                    format!("json: cannot unmarshal {} into Go value of type uint8", word(found.unwrap_or(b'0')))
+                });
+                None
+            }
+        }
+    }
+
+    fn number(&mut self, ty: &'a Type) -> Option<Value> {
+        let from = self.at;
+        self.skip();
+        let text = std::str::from_utf8(&self.text[from..self.at]).unwrap_or_default();
+        let number = match ty.shape {
+            Shape::Int32 => text.parse::<i32>().ok().map(Number::from),
+            Shape::Int64 => text.parse::<i64>().ok().map(Number::from),
+            _ => text.parse::<f64>().ok().and_then(Number::from_f64),
+        };
+        if number.is_none() {
+            self.save_mismatch(&format!("number {text}"), ty);
+        }
+        number.map(Value::Number)
+    }
+
+    /// Any JSON, as it stands.
+    fn raw(&mut self) -> Result<Value, String> {
+        let from = self.at;
+        self.skip();
+        let text = &self.text[from..self.at];
+        match serde_json::from_slice(text) {
+            Ok(value) => Ok(value),
+            Err(_) => serde_json::from_str(&String::from_utf8_lossy(text)).map_err(|_| "exceeded max depth".to_owned()),
+        }
+    }
+
+    /// Types that read their own JSON. Their errors end decoding where the value is a scalar.
+    fn own_form(&mut self, shape: &Shape) -> Result<Value, String> {
+        let first = self.peek();
+        let from = self.at;
+        if let (Shape::Quantity, _) | (Shape::IntOrString, b'-' | b'0'..=b'9') = (shape, first) {
+            self.skip();
+            let text = String::from_utf8_lossy(&self.text[from..self.at]).into_owned();
+            if matches!(shape, Shape::Quantity) {
+                return scalar::quantity(&text).map_err(str::to_owned);
+            }
+            return match text.parse::<i32>() {
+                Ok(number) => Ok(number.into()),
+                Err(_) => Err(self.mismatch(&format!("number {text}"), "int32")),
+            };
+        }
+        if first != b'"' {
+            self.skip();
+            let wanted = if matches!(shape, Shape::IntOrString) { "int32" } else { "string" };
+            return Err(self.mismatch(word(first), wanted));
+        }
+        let text = self.string();
+        match shape {
+            Shape::Time => scalar::time(&text).map(Value::String),
+            Shape::MicroTime => scalar::micro_time(&text).map(Value::String),
+            _ => Ok(Value::String(text)),
+        }
+    }
+
+    fn save(&mut self, message: impl FnOnce() -> String) {
+        if self.saved.is_none() {
+            self.saved = Some(message());
+        }
+    }
+
+    fn save_mismatch(&mut self, found: &str, ty: &Type) {
+        if self.saved.is_none() {
+            self.saved = Some(self.mismatch(found, &ty.go_name(self.schemas)));
+        }
+    }
+
+    fn mismatch(&self, found: &str, wanted: &str) -> String {
+        if self.fields.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+        }
+        let fields = self.fields.join(".");
+        format!("json: cannot unmarshal {found} into Go struct field {}.{fields} of type {wanted}", self.inside)
+    }
+
+    fn note(&mut self, what: &str, key: &str) {
+        if self.strict.len() >= MAX_NOTES {
+            return;
+        }
+        let mut way = String::new();
+        for step in &self.way {
+            match step {
+                Step::Field(name) => join(&mut way, name),
+                Step::Key(name) => join(&mut way, name),
+                Step::Index(index) => way.push_str(&format!("[{index}]")),
+            }
+        }
+        join(&mut way, key);
+        let note = format!("{what} {}", crate::field::quote(&way));
+        if !self.strict.contains(&note) {
+            self.strict.push(note);
+        }
+    }
+
+    /// The next key of an object, with the reader at its value; none at the end of the object.
+    fn next_key(&mut self) -> Option<String> {
+        if self.peek() == b',' {
+            self.at += 1;
+        }
+        if self.peek() != b'"' {
+            self.at += 1;
+            return None;
+        }
+        let key = self.string();
+        self.peek();
+        self.at += 1;
+        self.peek();
+        Some(key)
+    }
+
+    /// The text of the string at hand, with Go's treatment of what is not Unicode.
+    fn string(&mut self) -> String {
+        let from = self.at + 1;
+        let mut end = from;
+        while !matches!(self.text.get(end), Some(b'"' | b'\\') | None) {
+            end += 1;
+        }
+        if self.text.get(end) == Some(&b'"') {
+            self.at = end + 1;
+            return String::from_utf8_lossy(&self.text[from..end]).into_owned();
+        }
+        let (text, length) = scalar::unescape(&self.text[from..]);
+        self.at = from + length;
+        text
+    }
+
+    /// Moves behind the value at hand.
+    fn skip(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            match self.peek() {
+                b'"' => self.skip_string(),
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                    continue;
+                }
+                b'}' | b']' => {
+                    depth = depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                b',' | b':' => {
+                    self.at += 1;
+                    continue;
+                }
+                0 => return,
+                _ => {
+                    while !matches!(
+                        self.text.get(self.at),
+                        Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') | None
+                    ) {
+                        self.at += 1;
+                    }
+                }
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn skip_string(&mut self) {
+        self.at += 1;
+        while let Some(byte) = self.text.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    return;
+                }
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// The first byte of the next token; 0 at the end.
+    fn peek(&mut self) -> u8 {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+}
+
+fn join(way: &mut String, name: &str) {
+    if !way.is_empty() {
+        way.push('.');
+    }
+    way.push_str(name);
+}
+
+/// What a JSON value is called by its first byte.
+fn word(first: u8) -> &'static str {
+    match first {
+        b'{' => "object",
+        b'[' => "array",
+        b'"' => "string",
+        b't' | b'f' => "bool",
+        _ => "number",
+    }
+}
+
+/// Keeps a value in the sparse form, where an absent field and an empty one are the same unless the field tells them apart.
+fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
+    let kept = value.filter(|value| field.holds(value));
+    match kept {
+        Some(value) => members.insert(field.name.to_string(), value),
+        None => members.remove(field.name.as_ref()),
+    };
+}
+
+/// The empty value of a type, for items of lists and values of maps that are null.
+fn zero(ty: &Type) -> Value {
+    match ty.shape {
+        Shape::Bool => Value::Bool(false),
+        Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString => 0.into(),
+        Shape::String | Shape::Bytes => String::new().into(),
+        Shape::Quantity => "0".into(),
+        Shape::Struct(_) => Value::Object(Map::new()),
+        Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Raw | Shape::List(_) | Shape::Map(_) => Value::Null,
+    }
+}

@@ -1,0 +1,87 @@
+//! The two forms of an object: sparse while it is worked on, complete when it is stored and answered.
+
+use serde_json::{Map, Value};
+
+use super::{Field, Omit, Schemas, Shape, StructRef, Type};
+
+impl Field {
+    /// Whether the field tells a value from being unset.
+    pub(super) fn holds(&self, value: &Value) -> bool {
+        match (&self.ty.shape, value) {
+            (_, Value::Null) => matches!(self.ty.shape, Shape::Raw) && self.pointer,
+            (Shape::List(_), Value::Array(items)) => !items.is_empty(),
+            (Shape::Map(_), Value::Object(members)) => !members.is_empty(),
+            (Shape::Bytes, Value::String(text)) => !text.is_empty(),
+            _ if self.pointer => true,
+            (Shape::Struct(_), Value::Object(members)) => !members.is_empty(),
+            (Shape::String, Value::String(text)) => !text.is_empty(),
+            (Shape::Int32 | Shape::Int64 | Shape::Float64, Value::Number(number)) => number.as_f64() != Some(0.0),
+            (Shape::Bool, Value::Bool(set)) => *set,
+            _ => true,
+        }
+    }
+}
+
+/// Drops from a complete object what holds nothing.
+pub fn sparse(schemas: &Schemas, root: StructRef, object: &mut Value) {
+    let Value::Object(members) = object else { return };
+    let described = schemas.get(root);
+    members.retain(|name, value| {
+        let Some(field) = described.field(name) else { return true };
+        each(schemas, &field.ty, value, sparse);
+        field.holds(value)
+    });
+}
+
+/// Adds to a sparse object what the real server always writes: empty structs, empty values that are required, times that are not set.
+pub fn complete(schemas: &Schemas, root: StructRef, object: &mut Value) {
+    let Value::Object(members) = object else { return };
+    for field in &schemas.get(root).fields {
+        match members.get_mut(field.name.as_ref()) {
+            Some(value) => each(schemas, &field.ty, value, complete),
+            None => {
+                if let Some(mut value) = always(field) {
+                    each(schemas, &field.ty, &mut value, complete);
+                    members.insert(field.name.to_string(), value);
+                }
+            }
+        }
+    }
+}
+
+/// Applies a change of form to every struct directly below a value.
+fn each(schemas: &Schemas, ty: &Type, value: &mut Value, change: fn(&Schemas, StructRef, &mut Value)) {
+    match (&ty.shape, value) {
+        (Shape::Struct(reference), value) => change(schemas, *reference, value),
+        (Shape::List(item), Value::Array(items)) => {
+            items.iter_mut().for_each(|value| each(schemas, item, value, change))
+        }
+        (Shape::Map(item), Value::Object(members)) => {
+            members.values_mut().for_each(|value| each(schemas, item, value, change))
+        }
+        _ => {}
+    }
+}
+
+/// What is written for a field that is not set.
+fn always(field: &Field) -> Option<Value> {
+    if field.omit == Omit::Zero {
+        return None;
+    }
+    if field.pointer {
+        return (field.omit == Omit::Never).then_some(Value::Null);
+    }
+    match (&field.ty.shape, field.omit) {
+        (Shape::Struct(_), _) => Some(Value::Object(Map::new())),
+        // A struct to Go although it is a scalar to JSON.
+        (Shape::Time | Shape::MicroTime | Shape::Raw, _) => Some(Value::Null),
+        (Shape::Quantity, _) => Some("0".into()),
+        (Shape::IntOrString, _) => Some(0.into()),
+        (_, Omit::Empty) => None,
+        (Shape::Bool, _) => Some(false.into()),
+        (Shape::Int32 | Shape::Int64 | Shape::Float64, _) => Some(0.into()),
+        (Shape::String, _) => Some("".into()),
+        (Shape::Bytes | Shape::List(_) | Shape::Map(_), _) => Some(Value::Null),
+        (Shape::Duration, _) => Some("0s".into()),
+    }
+}

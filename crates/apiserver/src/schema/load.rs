@@ -1,0 +1,136 @@
+//! Reads types from the form that `cargo xtask kube-data` writes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, de::Error as _};
+use serde_json::Value;
+
+use super::{Field, ListType, Omit, PatchStrategy, Schemas, Shape, Struct, StructRef, Type};
+
+#[derive(Deserialize)]
+struct Data {
+    structs: BTreeMap<Box<str>, StructData>,
+}
+
+#[derive(Deserialize)]
+struct StructData {
+    go: Box<str>,
+    fields: Vec<FieldData>,
+    map: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FieldData {
+    name: Box<str>,
+    #[serde(rename = "type")]
+    ty: TypeData,
+    #[serde(default)]
+    ptr: bool,
+    #[serde(default)]
+    omit_empty: bool,
+    #[serde(default)]
+    omit_zero: bool,
+    list: Option<String>,
+    #[serde(default)]
+    keys: Vec<Box<str>>,
+    patch: Option<String>,
+    merge_key: Option<Box<str>>,
+    map: Option<String>,
+    #[serde(default, rename = "enum")]
+    choices: Vec<Box<str>>,
+    #[serde(default)]
+    item_enum: Vec<Box<str>>,
+    default: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TypeData {
+    Word(String),
+    Named { is: String, go: Option<Box<str>> },
+    Ref { r#ref: String },
+    List { list: Box<TypeData>, go: Option<Box<str>> },
+    Map { map: Box<TypeData>, go: Option<Box<str>> },
+}
+
+/// Reads all types; every reference must lead to a struct of the same data.
+pub(super) fn schemas(texts: &[&[u8]]) -> Result<Schemas, serde_json::Error> {
+    let mut data = Data { structs: BTreeMap::new() };
+    for text in texts {
+        data.structs.extend(serde_json::from_slice::<Data>(text)?.structs);
+    }
+    let by_name: HashMap<Box<str>, StructRef> =
+        data.structs.keys().zip(0..).map(|(name, index)| (name.clone(), StructRef(index))).collect();
+    let mut structs = Vec::with_capacity(data.structs.len());
+    for (name, described) in data.structs {
+        let mut fields = Vec::with_capacity(described.fields.len());
+        for data in described.fields {
+            fields.push(field(data, &by_name)?);
+        }
+        let places = fields.iter().zip(0..).map(|(field, index)| (field.name.clone(), index)).collect();
+        let atomic = described.map.as_deref() == Some("atomic");
+        structs.push(Struct { name, go: described.go, fields, atomic, by_name: places });
+    }
+    Ok(Schemas { structs, by_name })
+}
+
+fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field, serde_json::Error> {
+    let patch = data.patch.unwrap_or_default();
+    let has = |word: &str| patch.split(',').any(|part| part == word);
+    Ok(Field {
+        ty: ty(data.ty, names)?,
+        name: data.name,
+        pointer: data.ptr,
+        omit: match (data.omit_empty, data.omit_zero) {
+            (_, true) => Omit::Zero,
+            (true, false) => Omit::Empty,
+            (false, false) => Omit::Never,
+        },
+        list: match data.list.as_deref() {
+            Some("set") => ListType::Set,
+            Some("map") => ListType::Map,
+            _ => ListType::Atomic,
+        },
+        keys: data.keys,
+        patch: PatchStrategy { merge: has("merge"), retain_keys: has("retainKeys"), replace: has("replace") },
+        merge_key: data.merge_key,
+        atomic: data.map.as_deref() == Some("atomic"),
+        choices: data.choices,
+        item_choices: data.item_enum,
+        default: data.default,
+    })
+}
+
+fn ty(data: TypeData, names: &HashMap<Box<str>, StructRef>) -> Result<Type, serde_json::Error> {
+    let inner = |data: Box<TypeData>| ty(*data, names).map(Box::new);
+    Ok(match data {
+        TypeData::Word(word) => Type { shape: scalar(&word)?, go: None },
+        TypeData::Named { is, go } => Type { shape: scalar(&is)?, go },
+        TypeData::Ref { r#ref } => {
+            let reference =
+                names.get(r#ref.as_str()).ok_or_else(|| serde_json::Error::custom(format!("no struct {}", r#ref)))?;
+            Type { shape: Shape::Struct(*reference), go: None }
+        }
+        TypeData::List { list, go } => Type { shape: Shape::List(inner(list)?), go },
+        TypeData::Map { map, go } => Type { shape: Shape::Map(inner(map)?), go },
+    })
+}
+
+fn scalar(word: &str) -> Result<Shape, serde_json::Error> {
+    Ok(match word {
+        "bool" => Shape::Bool,
+        "int32" => Shape::Int32,
+        "int64" => Shape::Int64,
+        "float64" => Shape::Float64,
+        "string" => Shape::String,
+        "bytes" => Shape::Bytes,
+        "time" => Shape::Time,
+        "microtime" => Shape::MicroTime,
+        "duration" => Shape::Duration,
+        "raw" => Shape::Raw,
+        "quantity" => Shape::Quantity,
+        "int-or-string" => Shape::IntOrString,
+        other => return Err(serde_json::Error::custom(format!("unknown type {other}"))),
+    })
+}

@@ -1,0 +1,248 @@
+//! The server as a tower service: a request in, an answer out, no socket needed.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use orrery_store::{Key, Store};
+
+use crate::{
+    answer,
+    body::Body,
+    identity::{AllowAll, Attributes, Authorizer, Target as AuthTarget, User},
+    registry::Registry,
+    request::{self, Accepted, Address, Query, SpaceScope, Target},
+    spaces,
+    status::Status,
+    verbs::{self, Call},
+};
+
+/// How a server behaves.
+#[derive(Clone)]
+pub struct Config {
+    /// What time it is.
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Where clients reach the server, as discovery tells them: host and port.
+    pub address: String,
+    /// Largest body of a request, in bytes.
+    pub max_body: usize,
+    /// How long a read waits for a revision that has not happened yet.
+    pub future_wait: Duration,
+    /// How long a watch lasts when the client does not say: at least this, at most twice as long.
+    pub watch_timeout: Duration,
+    /// How long an event is kept after it was last written.
+    pub event_ttl: Duration,
+    /// The certificate by which clients in a space know the server, as PEM.
+    pub root_ca: Arc<str>,
+    /// How often a watch that asked for it is told how far it has come.
+    pub bookmark_interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(Timestamp::now),
+            authorizer: Arc::new(AllowAll),
+            address: String::new(),
+            max_body: 3 << 20,
+            future_wait: Duration::from_secs(3),
+            watch_timeout: Duration::from_secs(30 * 60),
+            event_ttl: Duration::from_secs(60 * 60),
+            root_ca: Arc::from(""),
+            bookmark_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The API over a store. Clones are handles to the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all requests share; nothing in it is per space.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) registry: Arc<Registry>,
+}
+
+impl Server {
+    /// A server over a store.
+    pub fn new(store: Store, config: Config) -> Self {
+        Self { shared: Arc::new(Shared { config, store, registry: Registry::kubernetes() }) }
+    }
+
+    /// The server as a tower service. A request without a [`User`] in its extensions is anonymous.
+    pub fn service(&self) -> Service {
+        Service(self.shared.clone())
+    }
+
+    /// Makes sure that the objects every cluster starts with are there.
+    pub async fn bootstrap(&self) -> Result<(), Status> {
+        spaces::bootstrap(&self.shared).await
+    }
+}
+
+impl Shared {
+    /// The time, as Kubernetes writes it.
+    pub(crate) fn now(&self) -> String {
+        let seconds = (self.config.clock)().as_second();
+        Timestamp::from_second(seconds).unwrap_or_default().to_string()
+    }
+
+    /// Whether a namespace is there, and whether it is going away.
+    pub(crate) fn namespace(&self, space: &str, name: &str) -> Option<Arc<orrery_store::Object>> {
+        self.store.get(&Key::new("", "namespaces", space, "", name).ok()?)
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A server as a tower service.
+#[derive(Clone)]
+pub struct Service(Arc<Shared>);
+
+impl<B> tower_service::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = self.0.clone();
+        Box::pin(async move { Ok(respond(shared, request).await) })
+    }
+}
+
+async fn respond<B>(shared: Arc<Shared>, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let accept = header_text(&parts.headers, &header::ACCEPT).to_owned();
+    let mut warnings = Vec::new();
+    let mut answered = match Incoming::parse(&shared, parts) {
+        Ok(incoming) => incoming.answer(&shared, body, &mut warnings).await,
+        Err(status) => Err(status),
+    }
+    .unwrap_or_else(|status| answer::failure(&status, Accepted::for_errors(&accept)));
+    let headers = answered.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    answered
+}
+
+/// A request whose address is known.
+struct Incoming {
+    method: Method,
+    headers: HeaderMap,
+    address: Address,
+    query: Query,
+    user: User,
+}
+
+impl Incoming {
+    fn parse(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
+        let address = request::parse(parts.uri.path())?;
+        if let SpaceScope::One(space) = &address.space
+            && !spaces::exists(shared, space)
+        {
+            return Err(Status::no_such_page());
+        }
+        Ok(Self {
+            method: parts.method,
+            address,
+            query: Query::parse(parts.uri.query().unwrap_or_default()),
+            user: parts.extensions.get::<User>().cloned().unwrap_or_else(User::anonymous),
+            headers: parts.headers,
+        })
+    }
+
+    async fn answer<B>(
+        self,
+        shared: &Arc<Shared>,
+        body: B,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Status>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let Self { method, headers, address, query, user } = self;
+        match address.target {
+            Target::Resource { group, version, path } => {
+                let Some(known) = shared.registry.group(&group) else { return Err(Status::no_such_page()) };
+                if known.version(&version).is_none() {
+                    return Err(Status::no_such_resource());
+                }
+                let resource = shared.registry.resource(&group, &version, &path.resource);
+                let resource = resource.cloned().ok_or_else(Status::no_such_resource)?;
+                let call = Call::new(shared.clone(), resource, address.space, path, query, &method, &headers)?;
+                let attributes = call.attributes();
+                shared.config.authorizer.authorize(&user, &attributes)?;
+                let body = read_body(body, shared.config.max_body).await?;
+                verbs::run(call, body, warnings).await
+            }
+            Target::Version { group, version } => {
+                authorize_path(shared, &user, &address.space, &method, &format!("/apis/{group}/{version}"))?;
+                crate::paths::version(shared, &method, &group, &version, &headers)
+            }
+            Target::Other(path) => {
+                authorize_path(shared, &user, &address.space, &method, &path)?;
+                crate::paths::other(shared, &method, &address.space, &path, &query, &headers)
+            }
+        }
+    }
+}
+
+fn authorize_path(shared: &Shared, user: &User, space: &SpaceScope, method: &Method, path: &str) -> Result<(), Status> {
+    let verb = method.as_str().to_ascii_lowercase();
+    shared.config.authorizer.authorize(user, &Attributes { space, verb: &verb, target: AuthTarget::Path(path) })
+}
+
+/// The first value of a header; empty if there is none, or if it is not text.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let limited = http_body_util::Limited::new(body, limit);
+    match limited.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Status::too_large(limit)),
+        Err(error) => Err(Status::bad_request(error.to_string())),
+    }
+}

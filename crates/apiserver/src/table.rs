@@ -1,0 +1,37 @@
+//! The rows kubectl prints: one list of cells per object, in the order of the resource's columns.
+
+mod cluster;
+mod pods;
+mod view;
+mod workloads;
+
+use serde_json::{Value, json};
+
+use crate::registry::Resource;
+use view::View;
+
+/// The cells of an object. `now` is the time in seconds since 1970, for ages.
+pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
+    let view = View::new(object, now);
+    let made = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => pods::pod(&view),
+        ("" | "apps" | "batch" | "autoscaling" | "policy", plural) => {
+            workloads::cells(plural, &view).or_else(|| cluster::cells(plural, &view))
+        }
+        (_, plural) => cluster::cells(plural, &view),
+    };
+    made.unwrap_or_else(|| vec![view.text("/metadata/name").into(), view.text("/metadata/creationTimestamp").into()])
+}
+
+/// What a row says of its object besides the cells: pods that have ended.
+pub fn row_conditions(resource: &Resource, object: &Value) -> Option<Value> {
+    if !resource.group.is_empty() || resource.plural != "pods" {
+        return None;
+    }
+    let condition = |reason: &str, message: &str| json!([{ "type": "Completed", "status": "True", "reason": reason, "message": message }]);
+    match object.pointer("/status/phase")?.as_str()? {
+        "Succeeded" => Some(condition("Succeeded", "The pod has completed successfully.")),
+        "Failed" => Some(condition("Failed", "The pod failed.")),
+        _ => None,
+    }
+}

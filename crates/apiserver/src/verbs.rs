@@ -1,0 +1,311 @@
+//! What can be done with objects, the same for every kind.
+
+mod collection;
+mod create;
+mod decode;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod subresources;
+mod update;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, header};
+use orrery_store::{Key, Object};
+use serde_json::Value;
+
+use crate::{
+    answer::{self, Include, TableView},
+    body::Body,
+    identity::{Attributes, Target},
+    object::{Opening, Stored},
+    registry::{Registry, Resource, Storage, Subresource},
+    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
+    schema,
+    server::{Shared, header_text},
+    spaces,
+    status::{Named, Status},
+    versions,
+};
+
+pub(crate) use create::admit;
+pub(crate) use delete::Deletion;
+pub(crate) use write::{Change, Writer};
+
+/// A request for something of a resource.
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) space: SpaceScope,
+    pub(crate) path: ResourcePath,
+    pub(crate) query: Query,
+    pub(crate) accepted: Accepted,
+    pub(crate) content_type: String,
+    verb: Verb,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    fn of(method: &Method, path: &ResourcePath, query: &Query) -> Option<Self> {
+        let item = path.name.is_some();
+        Some(match *method {
+            Method::GET if path.watch => Self::Watch,
+            _ if path.watch => return None,
+            Method::GET if item => Self::Get,
+            Method::GET if query.flag("watch") => Self::Watch,
+            Method::GET => Self::List,
+            Method::POST if !item || path.subresource.is_some() => Self::Create,
+            Method::PUT if item => Self::Update,
+            Method::PATCH if item => Self::Patch,
+            Method::DELETE if item => Self::Delete,
+            Method::DELETE => Self::DeleteCollection,
+            _ => return None,
+        })
+    }
+}
+
+impl Call {
+    /// Finds out what a request wants, and refuses what cannot be wanted.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        resource: Arc<Resource>,
+        space: SpaceScope,
+        path: ResourcePath,
+        query: Query,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Self, Status> {
+        let collection = path.name.is_none();
+        let misplaced =
+            if resource.namespaced { path.namespace.is_none() && !collection } else { path.namespace.is_some() };
+        let part =
+            path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
+        let part = part.transpose()?;
+        let elsewhere = spaces::is_space(&resource) && space != SpaceScope::One(ROOT.to_owned());
+        if misplaced || elsewhere {
+            return Err(Status::no_such_resource());
+        }
+        let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;
+        let allowed = part.map_or(&resource.verbs, |part| &part.verbs);
+        let reads_all = matches!(verb, Verb::List | Verb::Watch);
+        let everywhere = resource.namespaced && collection && path.namespace.is_none();
+        if !allowed.iter().any(|name| name == verb.name()) || (everywhere && !reads_all) {
+            return Err(Status::method_not_allowed());
+        }
+        let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        if verb == Verb::Patch {
+            patch::check_type(&content_type)?;
+        }
+        let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
+        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available)?;
+        let accepted =
+            accepted.pretty_if(query.get("pretty").is_some_and(|value| query.flag("pretty") && !value.is_empty()));
+        if let Some(name) = &path.name {
+            let problems = crate::format::path_segment(name);
+            if !problems.is_empty() {
+                let name = crate::gotext::quote(name);
+                return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
+            }
+        }
+        Ok(Self { shared, resource, space, path, query, accepted, content_type, verb })
+    }
+
+    /// What is asked for, for whoever decides whether it may be.
+    pub(crate) fn attributes(&self) -> Attributes<'_> {
+        Attributes {
+            space: &self.space,
+            verb: self.verb.name(),
+            target: Target::Resource {
+                group: &self.resource.group,
+                resource: &self.resource.plural,
+                subresource: self.path.subresource.as_deref().unwrap_or_default(),
+                namespace: self.path.namespace.as_deref().unwrap_or_default(),
+                name: self.path.name.as_deref().unwrap_or_default(),
+            },
+        }
+    }
+
+    /// The part of the object that is asked for.
+    pub(crate) fn subresource(&self) -> Option<&Subresource> {
+        self.resource.subresource(self.path.subresource.as_deref()?)
+    }
+
+    /// The resource as messages name it.
+    pub(crate) fn named(&self) -> Named<'_> {
+        named(&self.resource)
+    }
+
+    /// The one space of the request; only reads can go over all.
+    pub(crate) fn one_space(&self) -> Result<&str, Status> {
+        match &self.space {
+            SpaceScope::One(space) => Ok(space),
+            SpaceScope::All => Err(Status::method_not_allowed()),
+        }
+    }
+
+    /// The name in the path; empty for a collection.
+    pub(crate) fn name(&self) -> &str {
+        self.path.name.as_deref().unwrap_or_default()
+    }
+
+    /// The namespace in the path; empty if there is none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.path.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// The key of an object of this resource.
+    pub(crate) fn key(&self, name: &str) -> Result<Key, Status> {
+        let (group, resource) = stored_as(&self.resource)?;
+        // A name that cannot be a key cannot be the name of anything.
+        Key::new(group, resource, self.one_space()?, self.namespace(), name)
+            .map_err(|_| Status::not_found(self.named(), name))
+    }
+
+    /// The object the path names.
+    pub(crate) fn existing(&self) -> Result<Arc<Object>, Status> {
+        let object = self.shared.store.get(&self.key(self.name())?);
+        object.ok_or_else(|| Status::not_found(self.named(), self.name()))
+    }
+
+    /// How rows of a table are to be made.
+    pub(crate) fn table_view(&self) -> Result<TableView, Status> {
+        let include = Include::parse(self.query.get("includeObject"))?;
+        Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
+    }
+
+    /// A stored object as an answer.
+    pub(crate) fn stored_answer(&self, code: u16, object: &Object) -> Result<Response<Body>, Status> {
+        let stored = stored(object)?;
+        let space = self.space_of(object);
+        let mut out = Vec::with_capacity(stored.len() + 256);
+        match self.accepted.form.shape {
+            Shape::Whole if is_native(&self.resource) => {
+                stored.write(&mut out, &Opening::named(&self.resource.kind, &self.resource.api_version()), space);
+            }
+            Shape::Metadata => stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space),
+            _ => {
+                let value = self.read(object)?;
+                return self.value_answer(code, &value);
+            }
+        }
+        Ok(answer::bytes(code, out, self.accepted.encoding))
+    }
+
+    /// An object that was just written, or only would have been, as an answer.
+    pub(crate) fn value_answer(&self, code: u16, object: &Value) -> Result<Response<Body>, Status> {
+        answer::object(code, &self.resource, object, self.accepted, &self.table_view()?)
+    }
+
+    /// A stored object in the version of this request, in its complete form.
+    pub(crate) fn read(&self, object: &Object) -> Result<Value, Status> {
+        read(&self.shared.registry, &self.resource, object)
+    }
+
+    /// The space to name in an answer over all spaces.
+    pub(crate) fn space_of<'a>(&self, object: &'a Object) -> Option<&'a str> {
+        (self.space == SpaceScope::All).then(|| object.key().space())
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
+    warnings.extend(versions::deprecation(&call.resource).map(str::to_owned));
+    if call.path.subresource.is_some() {
+        return subresources::run(call, body, warnings).await;
+    }
+    if call.resource.storage == Storage::Virtual {
+        return subresources::run_virtual(call, body, warnings).await;
+    }
+    match call.verb {
+        Verb::Get => get::get(&call).await,
+        Verb::List => list::list(&call).await,
+        Verb::Watch => watch::watch(&call).await,
+        Verb::Create => create::create(&call, &body, warnings).await,
+        Verb::Update => update::update(&call, &body, warnings).await,
+        Verb::Patch => patch::patch(&call, &body, warnings).await,
+        Verb::Delete => delete::delete(&call, &body, warnings).await,
+        Verb::DeleteCollection => collection::delete(&call, &body).await,
+    }
+}
+
+/// The resource as messages name it.
+pub(crate) fn named(resource: &Resource) -> Named<'_> {
+    Named { group: &resource.group, what: &resource.plural }
+}
+
+/// The kind as messages name it.
+pub(crate) fn kind(resource: &Resource) -> Named<'_> {
+    Named { group: &resource.group, what: &resource.kind }
+}
+
+/// The group and resource under which objects are stored.
+pub(crate) fn stored_as(resource: &Resource) -> Result<(&str, &str), Status> {
+    match &resource.storage {
+        Storage::Stored { group, resource, .. } => Ok((group, resource)),
+        Storage::Virtual => Err(Status::method_not_allowed()),
+    }
+}
+
+/// Whether objects are stored in the version this resource serves.
+pub(crate) fn is_native(resource: &Resource) -> bool {
+    matches!(&resource.storage, Storage::Stored { group, version, .. } if *group == resource.group && *version == resource.version)
+}
+
+/// The resource in whose version objects are stored.
+pub(crate) fn native<'a>(registry: &'a Registry, resource: &'a Arc<Resource>) -> &'a Arc<Resource> {
+    match &resource.storage {
+        Storage::Stored { group, resource: plural, version } => {
+            registry.resource(group, version, plural).unwrap_or(resource)
+        }
+        Storage::Virtual => resource,
+    }
+}
+
+/// The bytes of a stored object.
+pub(crate) fn stored(object: &Object) -> Result<Stored<'_>, Status> {
+    let unreadable =
+        || Status::internal_error(format!("{} is stored in a format this version does not read", object.key()));
+    Stored::of(object).ok_or_else(unreadable)
+}
+
+/// A stored object in the version a resource serves, in its complete form.
+pub(crate) fn read(registry: &Registry, resource: &Arc<Resource>, object: &Object) -> Result<Value, Status> {
+    let native = native(registry, resource);
+    let mut value = stored(object)?.parse(&native.kind, &native.api_version());
+    if !Arc::ptr_eq(native, resource) {
+        schema::sparse(&native.schemas, native.schema, &mut value);
+        versions::convert(native, resource, &mut value);
+        answer::complete(resource, &mut value);
+    }
+    Ok(value)
+}

@@ -1,0 +1,171 @@
+//! From the body of a request to an object.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::Call;
+use crate::{
+    answer, gotext,
+    registry::{Registry, Resource},
+    request::FieldValidation,
+    schema::{self, StructRef},
+    status::Status,
+    versions, yaml,
+};
+
+/// The types of bodies that are read.
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// What a body must be.
+pub(crate) struct Wanted<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) schema: StructRef,
+    /// The type's name in messages.
+    pub(crate) internal: String,
+}
+
+impl<'a> Wanted<'a> {
+    /// An object of a resource.
+    pub(crate) fn object(resource: &'a Resource) -> Self {
+        let Resource { group, version, kind, schema, .. } = resource;
+        Self { group, version, kind, schema: *schema, internal: answer::go_type(resource) }
+    }
+
+    fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// Reads the body of a create or an update: the object in its sparse form.
+pub(crate) fn body(
+    call: &Call,
+    wanted: &Wanted<'_>,
+    bytes: &[u8],
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
+    check_type(&call.shared.registry, wanted, &json, bytes)?;
+    typed(&call.shared.registry, wanted, &json, validation, warnings)
+}
+
+/// The body as JSON.
+fn to_json<'a>(
+    content_type: &str,
+    bytes: &'a [u8],
+    kind: &str,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Cow<'a, [u8]>, Status> {
+    let name = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match name.as_str() {
+        "" | "application/json" => Ok(Cow::Borrowed(bytes)),
+        "application/yaml" => {
+            let read = yaml::to_json(bytes).map_err(|problem| unrecognized(kind, &problem, bytes))?;
+            if validation == FieldValidation::Warn {
+                warnings.extend(read.repeated.iter().cloned());
+            } else if validation == FieldValidation::Strict && !read.repeated.is_empty() {
+                let problems = read.repeated.join(", ");
+                return Err(unrecognized(
+                    kind,
+                    &format!("strict decoding error: yaml: unmarshal errors:\n  {problems}"),
+                    bytes,
+                ));
+            }
+            Ok(Cow::Owned(read.json))
+        }
+        "application/vnd.kubernetes.protobuf" if !bytes.starts_with(b"k8s\0") => {
+            let problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+            Err(unrecognized(kind, problem, bytes))
+        }
+        _ => Err(Status::unsupported_body(ACCEPTED)),
+    }
+}
+
+/// A body that is not even an object of some kind.
+fn unrecognized(kind: &str, problem: &str, body: &[u8]) -> Status {
+    let summary = summary(body);
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {problem} ({summary})"))
+}
+
+/// The first bytes of a body, for a message.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = &body[..body.len().min(SHOWN)];
+    let text = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SHOWN { format!("{text} ...") } else { text }
+}
+
+/// Refuses a body that says it is something else.
+fn check_type(registry: &Registry, wanted: &Wanted<'_>, json: &[u8], body: &[u8]) -> Result<(), Status> {
+    let (api_version, kind) = schema::type_meta(json).map_err(|error| {
+        unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), body)
+    })?;
+    let (group, version) = match api_version.split_once('/') {
+        None if api_version.is_empty() => (wanted.group, wanted.version),
+        None => ("", api_version.as_str()),
+        Some((_, version)) if version.contains('/') => {
+            return Err(unrecognized(wanted.kind, &format!("unexpected GroupVersion string: {api_version}"), body));
+        }
+        Some((group, version)) => (group, version),
+    };
+    let kind = if kind.is_empty() { wanted.kind } else { kind.as_str() };
+    if (group, version, kind) == (wanted.group, wanted.version, wanted.kind) {
+        return Ok(());
+    }
+    let expected = wanted.api_version();
+    if kind == wanted.kind
+        && versions::is_known(registry, group, version, kind)
+        && versions::same_kind(group, wanted.group)
+    {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    let problem = if versions::is_known(registry, group, version, kind) {
+        format!("converting ({version}.{kind}) to ({}): unknown conversion", wanted.internal)
+    } else {
+        let api_version = if api_version.is_empty() { &expected } else { &api_version };
+        format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:110\"",
+            gotext::quote(kind),
+            gotext::quote(api_version)
+        )
+    };
+    Err(unhandled(kind, version, wanted.kind, &problem))
+}
+
+fn unhandled(kind: &str, version: &str, wanted: &str, problem: &str) -> Status {
+    Status::bad_request(format!(
+        "{kind} in version {} cannot be handled as a {wanted}: {problem}",
+        gotext::quote(version)
+    ))
+}
+
+/// Reads JSON as an object of a type, and deals with fields nobody knows.
+fn typed(
+    registry: &Registry,
+    wanted: &Wanted<'_>,
+    json: &[u8],
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let refuse = |problem: &str| unhandled(wanted.kind, wanted.version, wanted.kind, problem);
+    let decoded =
+        schema::decode(registry.schemas(), wanted.schema, json).map_err(|error| refuse(&error.to_string()))?;
+    match validation {
+        FieldValidation::Strict if !decoded.strict.is_empty() => {
+            return Err(refuse(&format!("strict decoding error: {}", decoded.strict.join(", "))));
+        }
+        FieldValidation::Warn => warnings.extend(decoded.strict),
+        _ => {}
+    }
+    Ok(decoded.object)
+}

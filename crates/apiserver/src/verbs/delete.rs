@@ -1,0 +1,265 @@
+//! Deleting objects: at once, after a grace period, or when the last finalizer is gone.
+
+use http::Response;
+use orrery_store::{Batch, CommitError, Expect, Object};
+use serde_json::{Value, json};
+
+use super::{
+    Call, Writer,
+    create::outgoing,
+    kind, named, stored,
+    write::{busy, set_revision},
+};
+use crate::{
+    answer,
+    body::Body,
+    json::parse,
+    object::{self, Metadata},
+    registry::{DeleteAnswer, Resource},
+    request::{DeleteOptions, Propagation},
+    status::Status,
+    yaml,
+};
+
+/// Deletes the object the path names.
+pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
+    let options = options(call, body)?;
+    let writer = Writer::new(call, options.dry_run)?;
+    protect(call)?;
+    if call.resource.behaviour.orphans_by_default
+        && options.propagation.is_none()
+        && options.orphan_dependents.is_none()
+        && call.resource.plural == "jobs"
+    {
+        warnings.push("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning".to_owned());
+    }
+    let deletion = writer.delete(call.name(), &options).await?;
+    match deletion {
+        Deletion::Done { object, uid } => {
+            if call.resource.behaviour.delete_answer == DeleteAnswer::Object {
+                return call.value_answer(200, &outgoing(call, object));
+            }
+            let mut details = json!({"name": call.name(), "kind": call.resource.plural, "uid": uid});
+            if !call.resource.group.is_empty() {
+                details["group"] = call.resource.group.clone().into();
+            }
+            let status =
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+            Ok(answer::bytes(200, serde_json::to_vec(&status).unwrap_or_default(), call.accepted.encoding))
+        }
+        Deletion::Begun(object) => call.value_answer(200, &outgoing(call, object)),
+    }
+}
+
+/// The options of a deletion: those of the body, or those of the query if there is none.
+pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
+    if body.is_empty() {
+        return DeleteOptions::from_query(&call.query);
+    }
+    let version_kind =
+        |problem: String| Status::internal(format!("couldn't get version/kind; json parse error: {problem}"));
+    let value = if call.content_type.starts_with("application/yaml") {
+        let read = yaml::to_json(body).map_err(Status::internal)?;
+        parse(&read.json).map_err(version_kind)?
+    } else {
+        parse(body).map_err(version_kind)?
+    };
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" && !kind.is_empty() {
+        let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let (kind, version) = (crate::gotext::quote(kind), crate::gotext::quote(version));
+        let message =
+            format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:110\"");
+        return Err(Status::internal(message));
+    }
+    DeleteOptions::from_body(&value)
+}
+
+/// The namespaces without which a cluster is none.
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+fn protect(call: &Call) -> Result<(), Status> {
+    let namespaces = call.resource.group.is_empty() && call.resource.plural == "namespaces";
+    if namespaces && PROTECTED.contains(&call.name()) {
+        return Err(Status::forbidden(call.named(), call.name(), "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+/// What became of a deletion.
+pub(crate) enum Deletion {
+    /// The object is gone.
+    Done {
+        /// What it was last.
+        object: Value,
+        /// Its uid.
+        uid: String,
+    },
+    /// The object is marked and goes when nothing holds it any more.
+    Begun(Value),
+}
+
+impl Writer<'_> {
+    /// Deletes an object, or marks it if something still holds it.
+    pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
+        let key = self.key(name)?;
+        loop {
+            let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
+            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            self.check_preconditions(&existing, &old, options, name)?;
+            let uid = object::text(&old, "uid").to_owned();
+            let mut new = old.clone();
+            let removed = self.mark(&mut new, options);
+            let changed = new != old;
+            let expect = Expect::At(existing.modified());
+            if self.dry_run || (!removed && !changed) {
+                return Ok(if removed { Deletion::Done { object: new, uid } } else { Deletion::Begun(new) });
+            }
+            let batch = if removed {
+                Batch::new().delete(key.clone(), expect)
+            } else {
+                Batch::new().put(key.clone(), expect, object::encode(&new))
+            };
+            match self.shared.store.commit(batch).await {
+                Ok(_) if removed => return Ok(Deletion::Done { object: new, uid }),
+                Ok(committed) => {
+                    set_revision(&mut new, committed.revision);
+                    return Ok(Deletion::Begun(new));
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if options.resource_version.is_some() {
+                return Err(busy());
+            }
+        }
+    }
+
+    fn check_preconditions(
+        &self,
+        existing: &Object,
+        old: &Value,
+        options: &DeleteOptions,
+        name: &str,
+    ) -> Result<(), Status> {
+        let uid = object::text(old, "uid");
+        if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+            if self.resource.kind == "Namespace" {
+                let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+                return Err(Status::conflict(named(self.shown), name, &why));
+            }
+            let why = format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            );
+            return Err(Status::conflict(kind(self.shown), name, &why));
+        }
+        let version = existing.modified().to_string();
+        if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+            );
+            return Err(Status::conflict(kind(self.shown), name, &why));
+        }
+        Ok(())
+    }
+
+    /// Marks an object for deletion, and says whether it can go at once.
+    fn mark(&self, object: &mut Value, options: &DeleteOptions) -> bool {
+        let deleting = object::is_deleting(object);
+        let held_before = object::finalizers(object).next().is_some();
+        set_propagation(self.resource, object, options);
+        if self.resource.group.is_empty() && self.resource.plural == "namespaces" {
+            return self.mark_namespace(object);
+        }
+        let grace = if self.is_pod() { pod_grace(object, options) } else { 0 };
+        let waits = object::finalizers(object).next().is_some() || grace > 0;
+        if !waits && !self.is_pod() && !held_before {
+            return true;
+        }
+        let shorter = object
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .is_none_or(|old| grace < old);
+        if !deleting || (shorter && self.is_pod()) {
+            let at = (self.shared.config.clock)().as_second() + grace;
+            let mut metadata = Metadata::of(object);
+            if !deleting {
+                metadata.count_generation(self.resource.behaviour.has_generation);
+            }
+            metadata.set("deletionTimestamp", jiff::Timestamp::from_second(at).unwrap_or_default().to_string());
+            metadata.set("deletionGracePeriodSeconds", grace);
+        }
+        !waits
+    }
+
+    fn is_pod(&self) -> bool {
+        self.resource.group.is_empty() && self.resource.plural == "pods"
+    }
+
+    /// A namespace goes when what is in it is gone.
+    fn mark_namespace(&self, object: &mut Value) -> bool {
+        if !object::is_deleting(object) {
+            Metadata::of(object).set("deletionTimestamp", self.shared.now());
+            object["status"]["phase"] = "Terminating".into();
+        }
+        nothing_holds(self.resource, object)
+    }
+}
+
+/// Whether nothing keeps an object that is being deleted.
+pub(crate) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
+    let held = object::finalizers(object).next().is_some();
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let filled = resource.kind == "Namespace"
+        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    !held && !filled && (grace == 0 || resource.kind != "Pod")
+}
+
+/// How long a pod may take to go: nothing runs anywhere unless it was bound to a node.
+fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
+    let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    if !bound || matches!(phase, "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+    // A negative grace period is the shortest there is.
+    match options.grace_period_seconds.unwrap_or(own) {
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Notes as finalizers what is to become of the objects that this one owns.
+fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {
+    let present = |name: &str, object: &Value| object::finalizers(object).any(|other| other == name);
+    let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+        (Some(orphan), _) => (orphan, false),
+        (None, Some(policy)) => (policy == Propagation::Orphan, policy == Propagation::Foreground),
+        (None, None) => {
+            let orphan =
+                present(ORPHAN, object) || (resource.behaviour.orphans_by_default && !present(FOREGROUND, object));
+            (orphan, present(FOREGROUND, object))
+        }
+    };
+    if present(ORPHAN, object) == orphan && present(FOREGROUND, object) == foreground {
+        return;
+    }
+    let kept = object::finalizers(object).filter(|name| !matches!(*name, ORPHAN | FOREGROUND));
+    let mut finalizers: Vec<String> = kept.map(str::to_owned).collect();
+    if orphan {
+        finalizers.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.to_owned());
+    }
+    let mut metadata = Metadata::of(object);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.set("finalizers", finalizers);
+    }
+}

@@ -1,0 +1,371 @@
+//! Reading many objects: stored bytes are copied into the answer piece by piece, nothing is parsed that need not be.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use orrery_store::{Key, Object, ReadError, Revision, Scope};
+use serde_json::Value;
+
+use super::{
+    Call,
+    get::{revision, wait_for},
+    is_native, read, stored_as,
+};
+use crate::{
+    answer,
+    body::Body,
+    object::{Opening, Stored},
+    page::Page,
+    registry::{Registry, Resource},
+    request::{Encoding, ListOptions, Shape, SpaceScope, VersionMatch},
+    schema,
+    selector::{FieldSelector, LabelSelector},
+    status::Status,
+};
+
+/// Answers with the objects of a collection.
+pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
+    let options = ListOptions::parse(&call.query, false)?;
+    let filter = Filter::parse(call, &options)?;
+    if call.accepted.form.shape == Shape::Metadata {
+        return Err(answer::is_a_list(&call.resource));
+    }
+    answer(call, select(call, &options, &filter).await?)
+}
+
+/// What was found as an answer.
+pub(crate) fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
+    let view = call.table_view()?;
+    let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
+    if call.accepted.form.shape == Shape::Table {
+        let values = selection.objects.iter().map(|object| call.read(object)).collect::<Result<Vec<_>, _>>()?;
+        let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
+        return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
+    }
+    Ok(stream(call, selection.objects, &metadata))
+}
+
+/// What a list found.
+pub(crate) struct Selection {
+    pub(crate) revision: Revision,
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) next: Option<String>,
+    pub(crate) remaining: Option<usize>,
+}
+
+/// What of a collection is wanted.
+pub(crate) struct Filter {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+    pub(crate) scope: Scope,
+    /// What all keys of the scope begin with.
+    prefix: String,
+    /// A namespace to look for in all spaces.
+    namespace: Option<String>,
+    resource: Arc<Resource>,
+    registry: Arc<Registry>,
+}
+
+impl Filter {
+    pub(crate) fn parse(call: &Call, options: &ListOptions) -> Result<Self, Status> {
+        let labels = LabelSelector::parse(&options.label_selector).map_err(Status::bad_request)?;
+        let fields = FieldSelector::parse(&options.field_selector).map_err(Status::bad_request)?;
+        let known = &call.resource.behaviour.field_labels;
+        for term in &fields.terms {
+            let common = match term.field.as_str() {
+                "metadata.name" => true,
+                "metadata.namespace" => known.accepts_namespace(call.resource.namespaced),
+                _ => false,
+            };
+            if !common && !known.labels.iter().any(|(label, _)| *label == term.field) {
+                return Err(Status::bad_request(known.refusal(&term.field)));
+            }
+        }
+        let (group, resource) = stored_as(&call.resource)?;
+        let namespace =
+            call.path.namespace.as_deref().or(fields.required("metadata.namespace").filter(|name| !name.is_empty()));
+        let (scope, prefix) = match (&call.space, namespace.filter(|_| call.resource.namespaced)) {
+            (SpaceScope::All, _) => (Scope::resource(group, resource), format!("{group}/{resource}/")),
+            (SpaceScope::One(space), None) => {
+                (Scope::space(group, resource, space), format!("{group}/{resource}/{space}/"))
+            }
+            (SpaceScope::One(space), Some(namespace)) => {
+                let scope = Scope::namespace(group, resource, space, namespace);
+                (scope, format!("{group}/{resource}/{space}/{namespace}/"))
+            }
+        };
+        let prefix =
+            if call.resource.namespaced || call.space == SpaceScope::All { prefix } else { format!("{prefix}/") };
+        let scope =
+            call.path.name.as_deref().map_or(Ok(scope), |name| call.key(name).map(|key| Scope::object(&key)))?;
+        let registry = call.shared.registry.clone();
+        let namespace = call.path.namespace.clone().filter(|_| call.space == SpaceScope::All);
+        Ok(Self { labels, fields, scope, prefix, namespace, resource: call.resource.clone(), registry })
+    }
+
+    /// Whether the store alone answers this.
+    fn is_indexed(&self) -> bool {
+        self.fields.is_everything() && !self.labels.has_comparisons() && self.namespace.is_none()
+    }
+
+    /// Whether everything in the scope is wanted.
+    fn is_everything(&self) -> bool {
+        self.is_indexed() && self.labels.is_everything()
+    }
+
+    /// Whether an object is wanted.
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        let here = self.namespace.as_deref().is_none_or(|namespace| namespace == object.key().namespace());
+        here && self.labels.matches(object.labels()) && self.fields_match(object)
+    }
+
+    fn fields_match(&self, object: &Object) -> bool {
+        if self.fields.is_everything() {
+            return true;
+        }
+        let parsed = std::cell::OnceCell::new();
+        self.fields.matches(|field| match field {
+            "metadata.name" => object.key().name().to_owned(),
+            "metadata.namespace" => object.key().namespace().to_owned(),
+            _ => {
+                let native = super::native(&self.registry, &self.resource);
+                let value = parsed.get_or_init(|| read(&self.registry, native, object).unwrap_or_default());
+                let labels = self.resource.behaviour.field_labels.labels;
+                let path = labels.iter().find(|(label, _)| *label == field).map_or("", |(_, path)| *path);
+                field_text(native, value, path)
+            }
+        })
+    }
+}
+
+/// The value of a field as a selector sees it; what is not set is the zero value of its type.
+fn field_text(resource: &Resource, object: &Value, path: &str) -> String {
+    let value = path.split('.').try_fold(object, |value, step| value.get(step));
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+        _ => zero_text(resource, path).to_owned(),
+    }
+}
+
+fn zero_text(resource: &Resource, path: &str) -> &'static str {
+    let mut kind = Some(resource.schema);
+    let mut zero = "";
+    for step in path.split('.') {
+        let Some(field) = kind.and_then(|kind| resource.schemas.get(kind).field(step)) else { return "" };
+        (kind, zero) = match &field.ty.shape {
+            schema::Shape::Struct(inner) => (Some(*inner), ""),
+            schema::Shape::Bool => (None, "false"),
+            schema::Shape::Int32 | schema::Shape::Int64 => (None, "0"),
+            _ => (None, ""),
+        };
+    }
+    zero
+}
+
+/// Finds what a list asks for.
+pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) -> Result<Selection, Status> {
+    let store = &call.shared.store;
+    let invalid = |problem: String| Status::bad_request(format!("invalid resource version: {problem}"));
+    let given = revision(&options.resource_version).map_err(invalid)?;
+    let page = match options.continue_token.as_str() {
+        "" => None,
+        token => {
+            if given.is_some_and(|revision| revision != Revision::ZERO) {
+                return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            let page = Page::decode(token);
+            Some(page.map_err(|problem| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {problem}"))
+            })?)
+        }
+    };
+    let any = given == Some(Revision::ZERO) && page.is_none();
+    let limit = if any { 0 } else { options.limit };
+    let exact = match (options.version_match, given) {
+        (Some(VersionMatch::Exact), Some(_)) => true,
+        (None, Some(revision)) => revision != Revision::ZERO && limit > 0,
+        _ => false,
+    };
+    match given {
+        None => drop(store.catch_up().await?),
+        Some(revision) => wait_for(&call.shared, revision).await?,
+    }
+    let at = match &page {
+        Some(page) => page.revision.map(Revision::new),
+        None => given.filter(|_| exact),
+    };
+    let after = page.as_ref().map(|page| after(&filter.prefix, &page.start));
+    let found = read_pages(call, filter, at, after, limit);
+    found.map_err(|error| match (error, &page) {
+        (ReadError::Compacted { .. }, Some(page)) => {
+            Status::page_expired(Page { revision: None, start: page.start.clone() }.encode())
+        }
+        (ReadError::Compacted { .. }, None) => Status::expired("The resourceVersion for the provided list is too old."),
+        (ReadError::Future { requested, newest }, _) => Status::revision_too_large(requested.get(), newest.get()),
+    })
+}
+
+/// Reads from the store until there are as many wanted objects as asked for.
+fn read_pages(
+    call: &Call,
+    filter: &Filter,
+    at: Option<Revision>,
+    after: Option<Start>,
+    limit: usize,
+) -> Result<Selection, ReadError> {
+    let indexed = filter.is_indexed();
+    let mut selection = Selection { revision: Revision::ZERO, objects: Vec::new(), next: None, remaining: None };
+    let (mut after, mut at) = (after, at);
+    loop {
+        let room = if limit == 0 { 0 } else { limit - selection.objects.len() };
+        let options = orrery_store::ListOptions {
+            selector: &filter.labels.indexed,
+            at,
+            after: after.as_ref().and_then(|start| start.key.as_ref()),
+            limit: room,
+            count_rest: limit > 0 && filter.is_everything(),
+        };
+        let list = call.shared.store.list(&filter.scope, &options)?;
+        selection.revision = list.revision;
+        at = Some(list.revision);
+        if let Some(first) = after.as_ref().and_then(|start| start.inclusive.as_ref())
+            && let Some(object) = call.shared.store.get_at(first, list.revision)?
+            && filter.scope.contains(first)
+        {
+            selection.objects.push(object);
+        }
+        let last = list.objects.last().map(|object| object.key().clone());
+        let wanted = list.objects.into_iter().filter(|object| indexed || filter.matches(object));
+        selection.objects.extend(wanted);
+        selection.remaining = list.rest;
+        if !list.more {
+            return Ok(selection);
+        }
+        if selection.objects.len() >= limit && limit > 0 {
+            let start = last.as_ref().map_or("", |key| &key.as_str()[filter.prefix.len().min(key.as_str().len())..]);
+            let page = Page { revision: Some(list.revision.get()), start: format!("{start}\0") };
+            selection.next = Some(page.encode());
+            return Ok(selection);
+        }
+        after = last.map(|key| Start { key: Some(key), inclusive: None });
+    }
+}
+
+/// Where a page begins.
+struct Start {
+    /// Only keys greater than this one.
+    key: Option<Key>,
+    /// This one too.
+    inclusive: Option<Key>,
+}
+
+/// Where to go on from the text of a token. One that ends in a zero byte means: after this key; any other: from this key on.
+fn after(prefix: &str, start: &str) -> Start {
+    let (text, inclusive) = match start.strip_suffix('\0') {
+        Some(text) => (text, false),
+        None => (start, true),
+    };
+    let key = Key::parse(&format!("{prefix}{text}")).ok();
+    if key.is_none() {
+        // A token of a narrower list: it begins with the first object of what its text names.
+        return Start { key: Key::parse(&format!("{prefix}{text}/\u{1}")).ok(), inclusive: None };
+    }
+    Start { inclusive: key.clone().filter(|_| inclusive), key }
+}
+
+/// How many bytes of a list are made at a time.
+const PIECE: usize = 64 << 10;
+
+/// A list as an answer that is made while it is sent.
+fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Response<Body> {
+    let resource = &call.resource;
+    let whole = call.accepted.form.shape == Shape::Whole;
+    let (kind, version) = if whole {
+        (format!("{}List", resource.kind), resource.api_version())
+    } else {
+        ("PartialObjectMetadataList".to_owned(), call.accepted.form.api_version().to_owned())
+    };
+    let opening = format!(r#"{{"kind":"{kind}","apiVersion":"{version}","metadata":{metadata},"items":"#);
+    if objects.is_empty() && !whole {
+        return answer::bytes(200, format!("{opening}null}}").into_bytes(), call.accepted.encoding);
+    }
+    let items = Items {
+        first: Some(format!("{opening}[").into_bytes()),
+        objects: objects.into_iter(),
+        begun: false,
+        ended: false,
+        item: if whole { Opening::bare() } else { answer::partial_opening(call.accepted.form) },
+        whole,
+        native: is_native(resource),
+        all_spaces: call.space == SpaceScope::All,
+        resource: resource.clone(),
+        registry: call.shared.registry.clone(),
+    };
+    if call.accepted.encoding == (Encoding::Json { pretty: false }) {
+        return answer::respond(200, "application/json", Body::pieces(items));
+    }
+    let all = items.fold(Vec::new(), |mut all, piece| {
+        all.extend_from_slice(&piece);
+        all
+    });
+    answer::bytes(200, all, call.accepted.encoding)
+}
+
+/// The bytes of a list, made piece by piece.
+struct Items {
+    first: Option<Vec<u8>>,
+    objects: std::vec::IntoIter<Arc<Object>>,
+    begun: bool,
+    ended: bool,
+    item: Opening,
+    whole: bool,
+    native: bool,
+    all_spaces: bool,
+    resource: Arc<Resource>,
+    registry: Arc<Registry>,
+}
+
+impl Iterator for Items {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let mut out = self.first.take().unwrap_or_default();
+        out.reserve(PIECE.saturating_sub(out.capacity()).min(PIECE));
+        while out.len() < PIECE {
+            let Some(object) = self.objects.next() else {
+                out.extend_from_slice(b"]}");
+                self.ended = true;
+                break;
+            };
+            if std::mem::replace(&mut self.begun, true) {
+                out.push(b',');
+            }
+            self.write(&mut out, &object);
+        }
+        Some(out.into())
+    }
+}
+
+impl Items {
+    fn write(&self, out: &mut Vec<u8>, object: &Object) {
+        let space = self.all_spaces.then(|| object.key().space());
+        match Stored::of(object) {
+            Some(stored) if !self.whole => stored.write_partial(out, &self.item, space),
+            Some(stored) if self.native => stored.write(out, &self.item, space),
+            _ => {
+                let mut value = read(&self.registry, &self.resource, object).unwrap_or_default();
+                if let Value::Object(fields) = &mut value {
+                    fields.remove("kind");
+                    fields.remove("apiVersion");
+                }
+                // Writing values to memory cannot fail.
+                let _ = serde_json::to_writer(out, &value);
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! How many of something there should be, in the same form for every kind that can be scaled.
+
+use http::Response;
+use serde_json::{Map, Value, json};
+
+use super::super::{
+    Call, Change, Writer,
+    decode::{self, Wanted},
+    patch::{self, Patch},
+};
+use crate::{
+    answer,
+    body::Body,
+    object::{self, Metadata},
+    registry::Resource,
+    request::{FieldValidation, WriteOptions},
+    schema,
+    status::{Cause, Named, Status},
+};
+
+const KIND: Named<'static> = Named { group: "autoscaling", what: "Scale" };
+
+/// Answers with the scale of an object.
+pub(super) fn get(call: &Call) -> Result<Response<Body>, Status> {
+    respond(call, &call.read(&*call.existing()?)?)
+}
+
+/// Sets the scale of an object.
+pub(super) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
+    let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
+    let wanted = wanted(call)?;
+    let scale = decode::body(call, &wanted, body, options.field_validation, warnings)?;
+    super::super::update::check_names(call, &scale)?;
+    check(call.name(), &scale)?;
+    write(call, options.dry_run, warnings, |_| Ok(scale.clone())).await
+}
+
+/// Changes the scale of an object.
+pub(super) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
+    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    let description = Patch::parse(&call.content_type, body)?;
+    let wanted = wanted(call)?;
+    let scale_type = resource_of(call, &wanted);
+    write(call, options.dry_run, warnings, |object| {
+        let patched = description.apply(&scale_type, &scale_of(object))?;
+        let scale = patch::decode(&scale_type, &patched, FieldValidation::Ignore, &mut Vec::new())?;
+        check(call.name(), &scale)?;
+        Ok(scale)
+    })
+    .await
+}
+
+fn wanted(call: &Call) -> Result<Wanted<'_>, Status> {
+    let part = call.subresource().ok_or_else(Status::no_such_resource)?;
+    let schema = part.schema.ok_or_else(Status::no_such_resource)?;
+    Ok(Wanted {
+        group: &part.kind_group,
+        version: &part.kind_version,
+        kind: &part.kind,
+        schema,
+        internal: "autoscaling.Scale".to_owned(),
+    })
+}
+
+/// The type of scales, as a patch needs it.
+fn resource_of(call: &Call, wanted: &Wanted<'_>) -> Resource {
+    let base = &*call.resource;
+    Resource {
+        group: wanted.group.to_owned(),
+        version: wanted.version.to_owned(),
+        kind: wanted.kind.to_owned(),
+        plural: base.plural.clone(),
+        singular: base.singular.clone(),
+        namespaced: base.namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: Vec::new(),
+        subresources: Vec::new(),
+        storage: base.storage.clone(),
+        schema: wanted.schema,
+        schemas: base.schemas.clone(),
+        columns: Vec::new(),
+        behaviour: base.behaviour.clone(),
+    }
+}
+
+async fn write(
+    call: &Call,
+    dry_run: bool,
+    warnings: &mut Vec<String>,
+    scale: impl Fn(&Value) -> Result<Value, Status>,
+) -> Result<Response<Body>, Status> {
+    let writer = Writer { subresource: None, ..Writer::new(call, dry_run)? };
+    let change = writer.update(call.name(), warnings, |old, _| {
+        let scale = scale(old)?;
+        let mut new = old.clone();
+        schema::sparse(&call.resource.schemas, call.resource.schema, &mut new);
+        // Zero is said, or it would be taken for unset.
+        new["spec"]["replicas"] = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+        let mut metadata = Metadata::of(&mut new);
+        metadata.copy("resourceVersion", &scale);
+        metadata.copy("uid", &scale);
+        Ok(new)
+    });
+    let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change.await?;
+    respond(call, &object)
+}
+
+fn check(name: &str, scale: &Value) -> Result<(), Status> {
+    let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
+    let cause = Cause { reason: "FieldValueInvalid", message, field: "spec.replicas".into() };
+    Err(Status::invalid(KIND, name, vec![cause]))
+}
+
+fn respond(call: &Call, object: &Value) -> Result<Response<Body>, Status> {
+    let json = serde_json::to_vec(&scale_of(object)).unwrap_or_default();
+    Ok(answer::bytes(200, json, call.accepted.encoding))
+}
+
+/// The scale of an object.
+fn scale_of(object: &Value) -> Value {
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        let text = object::text(object, field);
+        if !text.is_empty() {
+            metadata.insert(field.to_owned(), text.into());
+        }
+    }
+    let count = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+    let mut spec = Map::new();
+    if count("/spec/replicas") != 0 {
+        spec.insert("replicas".to_owned(), count("/spec/replicas").into());
+    }
+    let mut status = Map::from_iter([("replicas".to_owned(), count("/status/replicas").into())]);
+    let selector = selector_text(object.pointer("/spec/selector").unwrap_or(&Value::Null));
+    if !selector.is_empty() {
+        status.insert("selector".to_owned(), selector.into());
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}
+
+/// A selector as text: labels in the order of their keys.
+fn selector_text(selector: &Value) -> String {
+    let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
+    let labels = if structured { selector.get("matchLabels") } else { Some(selector) };
+    let mut terms: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        terms.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let text = match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        terms.push((key.to_owned(), text));
+    }
+    terms.sort_by(|one, other| one.0.cmp(&other.0));
+    terms.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_written_in_the_order_of_their_keys() {
+        for (selector, text) in [
+            (json!({"b": "2", "a": "1"}), "a=1,b=2"),
+            (
+                json!({"matchLabels": {"b": "2"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}),
+                "a in (x,y),b=2",
+            ),
+            (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), "!a"),
+            (Value::Null, ""),
+        ] {
+            assert_eq!(selector_text(&selector), text);
+        }
+    }
+}

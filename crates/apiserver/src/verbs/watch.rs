@@ -1,0 +1,291 @@
+//! Telling what happens to objects, as it happens.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::Response;
+use orrery_store::{Event, Object, ReadError, Revision, WatchError, Watched, Watcher};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Call,
+    get::{POLL, revision, wait_for},
+    is_native,
+    list::{Filter, select},
+    read,
+};
+use crate::{
+    answer::{self, TableView},
+    body::Body,
+    object::{Opening, Stored},
+    registry::Resource,
+    request::{Encoding, Form, ListOptions, Shape, SpaceScope},
+    server::Shared,
+    status::Status,
+};
+
+/// Answers with a stream of events.
+pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
+    let options = ListOptions { watch: true, ..ListOptions::parse(&call.query, true)? };
+    let filter = Filter::parse(call, &options)?;
+    if call.accepted.encoding == Encoding::Yaml {
+        return Err(Status::no_acceptable_form(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        ));
+    }
+    if call.accepted.form.shape == Shape::MetadataList {
+        // No event holds a list: Kubernetes opens the stream and ends it at the first.
+        return Ok(answer::respond(200, "application/json", Body::whole("")));
+    }
+    let given = revision(&options.resource_version).map_err(Status::internal)?;
+    let initial = match (options.send_initial_events, given) {
+        (Some(initial), _) => initial,
+        (None, None) => true,
+        (None, Some(revision)) => revision == Revision::ZERO,
+    };
+    let mut from = given.unwrap_or_default();
+    let mut objects = Vec::new();
+    if initial {
+        if let Some(revision) = given {
+            wait_for(&call.shared, revision).await?;
+        }
+        let everything =
+            ListOptions { limit: 0, resource_version: String::new(), version_match: None, ..options.clone() };
+        let selection = select(call, &everything, &filter).await?;
+        (from, objects) = (selection.revision, selection.objects);
+    } else if given.is_none_or(|revision| revision == Revision::ZERO) {
+        from = call.shared.store.catch_up().await?;
+    }
+    let mark_initial_end = initial && options.send_initial_events.is_some() && options.allow_bookmarks;
+    let renderer = Renderer::new(call, filter)?;
+    let now = Instant::now();
+    let timeout = timeout(&call.shared, options.timeout_seconds);
+    let interval = call.shared.config.bookmark_interval;
+    let bookmark =
+        options.allow_bookmarks.then(|| now + interval.min(timeout.saturating_sub(LAST_BOOKMARK)).max(FIRST_BOOKMARK));
+    let feed = Feed {
+        renderer,
+        from,
+        initial: objects.into_iter(),
+        mark_initial_end,
+        watcher: None,
+        deadline: now + timeout,
+        bookmark,
+        ended: false,
+    };
+    let body = Body::stream(stream::unfold(feed, |mut feed| async move {
+        let bytes = feed.next().await?;
+        Some((bytes, feed))
+    }));
+    Ok(answer::respond(200, "application/json", body))
+}
+
+/// How long before its end a watch is told how far it has come, so that the client can go on from there.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// The soonest that is done.
+const FIRST_BOOKMARK: Duration = Duration::from_secs(1);
+
+/// How long a watch lasts. Without a wish of the client's, a while that differs from watch to watch, so that not all end at once.
+fn timeout(shared: &Shared, wish: Option<i64>) -> Duration {
+    match wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => {
+            let least = shared.config.watch_timeout;
+            let spread = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
+            least.mul_f64(1.0 + spread)
+        }
+    }
+}
+
+/// A watch under way.
+struct Feed {
+    renderer: Renderer,
+    from: Revision,
+    initial: std::vec::IntoIter<Arc<Object>>,
+    mark_initial_end: bool,
+    watcher: Option<Watcher>,
+    deadline: Instant,
+    bookmark: Option<Instant>,
+    ended: bool,
+}
+
+/// How many bytes of events are sent at a time.
+const PIECE: usize = 64 << 10;
+
+impl Feed {
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        while out.len() < PIECE {
+            let Some(object) = self.initial.next() else { break };
+            self.renderer.event(&mut out, "ADDED", &object, object.modified());
+        }
+        if self.initial.len() == 0 && std::mem::take(&mut self.mark_initial_end) {
+            self.renderer.bookmark(&mut out, self.from, true);
+        }
+        while out.is_empty() && !self.ended {
+            self.wait(&mut out).await;
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// Waits until there is something to tell, or nothing more will be.
+    async fn wait(&mut self, out: &mut Vec<u8>) {
+        let Some(watcher) = &mut self.watcher else {
+            return self.begin(out).await;
+        };
+        let bookmark = self.bookmark.unwrap_or(self.deadline);
+        tokio::select! {
+            biased;
+            watched = watcher.next() => self.tell(out, watched),
+            () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {
+                if Instant::now() >= self.deadline {
+                    self.ended = true;
+                } else if let Some(revision) = watcher.progress() {
+                    self.renderer.bookmark(out, revision, false);
+                    self.bookmark = Some(self.next_bookmark());
+                }
+            }
+        }
+    }
+
+    fn next_bookmark(&self) -> Instant {
+        let now = Instant::now();
+        let regular = now + self.renderer.shared.config.bookmark_interval;
+        let last = self.deadline - LAST_BOOKMARK;
+        if last > now && last < regular { last } else { regular }
+    }
+
+    /// Begins to watch; a revision that has not happened yet is waited for.
+    async fn begin(&mut self, out: &mut Vec<u8>) {
+        let filter = &self.renderer.filter;
+        match self.renderer.shared.store.watch(filter.scope.clone(), filter.labels.indexed.clone(), self.from) {
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(ReadError::Future { .. }) if Instant::now() < self.deadline => tokio::time::sleep(POLL).await,
+            Err(ReadError::Future { .. }) => self.ended = true,
+            Err(ReadError::Compacted { requested, oldest }) => {
+                let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
+                self.fail(out, &status);
+            }
+        }
+    }
+
+    fn tell(&mut self, out: &mut Vec<u8>, watched: Result<Watched, WatchError>) {
+        let mut watched = Some(watched);
+        while let Some(next) = watched {
+            match next {
+                Ok(Watched::Event(event)) => self.renderer.change(out, &event),
+                Ok(Watched::Progress(_)) => {}
+                Err(WatchError::Compacted { requested, oldest }) => {
+                    let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
+                    return self.fail(out, &status);
+                }
+                // The client goes on from the last revision it saw.
+                Err(WatchError::TooSlow { .. } | WatchError::Closed) => {
+                    self.ended = true;
+                    return;
+                }
+            }
+            watched = match &mut self.watcher {
+                Some(watcher) if out.len() < PIECE => watcher.try_next().transpose(),
+                _ => None,
+            };
+        }
+    }
+
+    fn fail(&mut self, out: &mut Vec<u8>, status: &Status) {
+        out.extend_from_slice(b"{\"type\":\"ERROR\",\"object\":");
+        out.extend_from_slice(&status.to_json());
+        out.extend_from_slice(b"}\n");
+        self.ended = true;
+    }
+}
+
+/// Writes events in the form the client asked for.
+struct Renderer {
+    shared: Arc<Shared>,
+    resource: Arc<Resource>,
+    filter: Filter,
+    form: Form,
+    view: TableView,
+    opening: Opening,
+    native: bool,
+    all_spaces: bool,
+}
+
+impl Renderer {
+    fn new(call: &Call, filter: Filter) -> Result<Self, Status> {
+        let form = call.accepted.form;
+        let opening = match form.shape {
+            Shape::Metadata => answer::partial_opening(form),
+            _ => Opening::named(&call.resource.kind, &call.resource.api_version()),
+        };
+        Ok(Self {
+            shared: call.shared.clone(),
+            resource: call.resource.clone(),
+            filter,
+            form,
+            view: call.table_view()?,
+            opening,
+            native: is_native(&call.resource),
+            all_spaces: call.space == SpaceScope::All,
+        })
+    }
+
+    /// What a change is to this watcher: objects come into what it watches, change there, and leave.
+    fn change(&mut self, out: &mut Vec<u8>, event: &Event) {
+        let before = event.previous.as_deref().filter(|object| self.filter.matches(object));
+        let now = Some(&*event.object).filter(|object| !object.is_deletion() && self.filter.matches(object));
+        match (before, now) {
+            (None, Some(object)) => self.event(out, "ADDED", object, event.revision()),
+            (Some(_), Some(object)) => self.event(out, "MODIFIED", object, event.revision()),
+            (Some(previous), None) => self.event(out, "DELETED", previous, event.revision()),
+            (None, None) => {}
+        }
+    }
+
+    fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object, revision: Revision) {
+        let Some(stored) = Stored::of(object).map(|stored| stored.at(revision)) else { return };
+        let space = self.all_spaces.then(|| object.key().space());
+        out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
+        match self.form.shape {
+            Shape::Metadata => stored.write_partial(out, &self.opening, space),
+            Shape::Whole if self.native => stored.write(out, &self.opening, space),
+            _ => {
+                let mut value = read(&self.shared.registry, &self.resource, object).unwrap_or_default();
+                value["metadata"]["resourceVersion"] = revision.to_string().into();
+                self.value(out, &value);
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn value(&mut self, out: &mut Vec<u8>, object: &Value) {
+        let shaped = match self.form.shape {
+            Shape::Table => {
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let table =
+                    answer::table(&self.resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
+                self.view.columns = false;
+                table.unwrap_or_default()
+            }
+            Shape::Metadata => answer::partial(object, self.form),
+            _ => object.clone(),
+        };
+        // Writing values to memory cannot fail.
+        let _ = serde_json::to_writer(out, &shaped);
+    }
+
+    /// Says how far the watch has come.
+    fn bookmark(&mut self, out: &mut Vec<u8>, revision: Revision, initial_end: bool) {
+        let mut object = json!({"metadata": {"resourceVersion": revision.to_string()}});
+        if initial_end {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        answer::complete(&self.resource, &mut object);
+        out.extend_from_slice(br#"{"type":"BOOKMARK","object":"#);
+        self.value(out, &object);
+        out.extend_from_slice(b"}\n");
+    }
+}

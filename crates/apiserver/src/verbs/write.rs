@@ -1,0 +1,350 @@
+//! What create, update, patch and delete have in common: an object becomes another, or none, in one step.
+
+use std::sync::Arc;
+
+use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
+use serde_json::Value;
+
+use super::{get::revision, kind, named, native, stored};
+use crate::{
+    answer,
+    field::FieldError,
+    gotext, kinds,
+    object::{self, Metadata, SPACE_ANNOTATION},
+    registry::{Resource, Subresource},
+    request::ROOT,
+    schema,
+    server::Shared,
+    spaces,
+    status::{Cause, Status},
+};
+
+/// Where and how something is written.
+pub(crate) struct Writer<'a> {
+    pub(crate) shared: &'a Shared,
+    /// The resource as it is stored.
+    pub(crate) resource: &'a Arc<Resource>,
+    /// The resource as messages name it.
+    pub(crate) shown: &'a Resource,
+    pub(crate) subresource: Option<&'a Subresource>,
+    pub(crate) space: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) dry_run: bool,
+}
+
+/// What became of an object.
+pub(crate) enum Change {
+    /// It is as it was.
+    None(Value),
+    /// It has changed.
+    Updated(Value),
+    /// It is gone; this is what it was last.
+    Deleted(Value),
+}
+
+/// How often a write is tried again when somebody else was faster.
+const ATTEMPTS: usize = 16;
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
+        Ok(Self {
+            shared: &call.shared,
+            resource: native(&call.shared.registry, &call.resource),
+            shown: &call.resource,
+            subresource: call.subresource(),
+            space: call.one_space()?,
+            namespace: call.namespace(),
+            dry_run,
+        })
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Result<Key, Status> {
+        let (group, resource) = super::stored_as(self.resource)?;
+        Key::new(group, resource, self.space, self.namespace, name)
+            .map_err(|_| Status::not_found(named(self.shown), name))
+    }
+
+    /// Stores a new object, given in its sparse form.
+    pub(crate) async fn create(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        let version = object::text(&object, "resourceVersion");
+        if version.parse::<u64>().is_ok_and(|number| number > 0) {
+            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        }
+        let now = self.shared.now();
+        let mut metadata = Metadata::of(&mut object);
+        if metadata.text("resourceVersion") != "0" {
+            metadata.remove("resourceVersion");
+        }
+        for field in ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+            metadata.remove(field);
+        }
+        metadata.remove_annotation(SPACE_ANNOTATION);
+        if self.resource.namespaced {
+            metadata.set("namespace", self.namespace);
+        } else {
+            metadata.remove("namespace");
+        }
+        metadata.set("uid", crate::random::uid()?);
+        metadata.set("creationTimestamp", now);
+        let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
+        for attempt in 0.. {
+            if generated {
+                let mut metadata = Metadata::of(&mut object);
+                let name = crate::random::name(metadata.text("generateName"))?;
+                metadata.set("name", name);
+            }
+            match self.create_named(object.clone(), warnings).await {
+                Err(status) if generated && status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
+                result => return result,
+            }
+        }
+        Err(Status::internal("no name was free"))
+    }
+
+    async fn create_named(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        kinds::prepare_create(self.resource, &mut object);
+        let name = object::name(&object).to_owned();
+        self.refuse(&name, kinds::validate_create(self.resource, &object))?;
+        warnings.extend(kinds::warnings(self.resource, &object, None));
+        if spaces::is_space(self.resource) {
+            spaces::hold(&mut object);
+        }
+        answer::complete(self.resource, &mut object);
+        let key = self.key(&name)?;
+        for _ in 0..ATTEMPTS {
+            if let Some(existing) = self.shared.store.get(&key) {
+                return Err(self.exists(&existing, &name));
+            }
+            if self.dry_run {
+                return Ok(object);
+            }
+            let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            if let Some((key, revision)) = self.surroundings()? {
+                batch = batch.check(key, Expect::At(revision));
+            }
+            if spaces::is_space(self.resource) {
+                let seeds = spaces::seed(self.shared, &name)?.into_iter();
+                batch = seeds.fold(batch, |batch, (key, content)| batch.put(key, Expect::Anything, content));
+            }
+            match self.shared.store.commit(batch).await {
+                Ok(committed) => {
+                    set_revision(
+                        &mut object,
+                        committed.revisions.first().copied().flatten().unwrap_or(committed.revision),
+                    );
+                    return Ok(object);
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy())
+    }
+
+    fn exists(&self, existing: &Object, name: &str) -> Status {
+        let deleting = stored(existing).is_ok_and(|stored| object::is_deleting(&stored.parse("", "")));
+        let status = Status::already_exists(named(self.shown), name);
+        if deleting { status.prefixed("object is being deleted: ") } else { status }
+    }
+
+    /// What must stay as it is until an object is in it: its namespace, or its space. Nothing new may come into one that is
+    /// going away.
+    fn surroundings(&self) -> Result<Option<(Key, Revision)>, Status> {
+        if self.resource.namespaced {
+            let namespace = self.shared.namespace(self.space, self.namespace);
+            let namespace = namespace.ok_or_else(|| Status::not_found(NAMESPACES, self.namespace))?;
+            return Ok(Some((namespace.key().clone(), namespace.modified())));
+        }
+        if self.space == ROOT {
+            return Ok(None);
+        }
+        spaces::revision(self.shared, self.space).map(Some).ok_or_else(Status::no_such_page)
+    }
+
+    /// Changes an object. `change` makes the new object, in its sparse form, of the old one in its complete form, and may be
+    /// asked again when somebody else was faster. It is not asked when the object does not exist.
+    pub(crate) async fn update(
+        &self,
+        name: &str,
+        warnings: &mut Vec<String>,
+        mut change: impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
+    ) -> Result<Change, Status> {
+        let key = self.key(name)?;
+        for _ in 0..ATTEMPTS {
+            let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
+            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let mut noted = Vec::new();
+            let new = change(&old, &mut noted)?;
+            self.check_version(&new, &existing, name)?;
+            let mut new = self.prepare(new, &old, name, &mut noted)?;
+            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
+                warnings.append(&mut noted);
+                return Ok(change);
+            }
+        }
+        Err(busy())
+    }
+
+    /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
+    /// its sparse form.
+    pub(crate) async fn edit(&self, name: &str, change: impl Fn(&mut Value)) -> Result<Change, Status> {
+        let key = self.key(name)?;
+        for _ in 0..ATTEMPTS {
+            let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
+            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let mut new = old.clone();
+            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            change(&mut new);
+            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
+            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
+                return Ok(change);
+            }
+        }
+        Err(busy())
+    }
+
+    /// Refuses a change of another version of the object than the client saw.
+    fn check_version(&self, new: &Value, existing: &Object, name: &str) -> Result<(), Status> {
+        let plain = |problem: String| {
+            problem.split_once(": strconv").map_or(problem.clone(), |(_, rest)| format!("strconv{rest}"))
+        };
+        let given =
+            revision(object::text(new, "resourceVersion")).map_err(|problem| Status::internal(plain(problem)))?;
+        let given = given.filter(|revision| *revision != Revision::ZERO);
+        let uid = object::text(new, "uid");
+        let current = stored(existing)?.uid();
+        if !uid.is_empty() && uid != current {
+            let key = crate::versions::storage_key(self.resource, self.namespace, name, self.dry_run);
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
+            );
+            return Err(Status::conflict(named(self.shown), name, &why));
+        }
+        match given {
+            None if !self.resource.behaviour.unconditional_update => {
+                let message = "Invalid value: 0: must be specified for an update".to_owned();
+                let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+                Err(Status::invalid(named(self.shown), name, vec![cause]))
+            }
+            Some(given) if given != existing.modified() => Err(Status::modified(named(self.shown), name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The new object in its complete form, with everything the client has no say in taken from the old one.
+    fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        let mut metadata = Metadata::of(&mut new);
+        for field in ["name", "namespace", "uid", "creationTimestamp", "generation"] {
+            metadata.copy(field, old);
+        }
+        for field in ["resourceVersion", "selfLink", "managedFields"] {
+            metadata.remove(field);
+        }
+        metadata.remove_annotation(SPACE_ANNOTATION);
+        let mut causes = Vec::new();
+        if object::is_deleting(old) {
+            let grace = metadata.get("deletionGracePeriodSeconds").cloned();
+            let old_grace = old.pointer("/metadata/deletionGracePeriodSeconds");
+            if let Some(grace) = grace.filter(|grace| Some(grace) != old_grace && !grace.is_null()) {
+                let cause = invalid(
+                    "metadata.deletionGracePeriodSeconds",
+                    format!("Invalid value: {grace}: field is immutable"),
+                );
+                causes.extend([cause.clone(), cause]);
+            }
+            metadata.copy("deletionGracePeriodSeconds", old);
+        } else {
+            metadata.remove("deletionGracePeriodSeconds");
+        }
+        metadata.copy("deletionTimestamp", old);
+        causes.extend(new_finalizers(&new, old));
+        let mut sparse_old = old.clone();
+        schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
+        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
+        let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
+        causes.extend(errors.into_iter().map(Cause::from));
+        if !causes.is_empty() {
+            return Err(Status::invalid(kind(self.shown), name, causes));
+        }
+        warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
+        answer::complete(self.resource, &mut new);
+        Ok(new)
+    }
+
+    /// Puts a new object in the place of an old one; `None` if somebody else was faster.
+    async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
+        let content = object::encode(new);
+        if same(existing, &content) {
+            return Ok(Some(Change::None(old.clone())));
+        }
+        let key = existing.key().clone();
+        let expect = Expect::At(existing.modified());
+        let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
+        let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
+        set_revision(new, existing.modified());
+        if self.dry_run {
+            return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));
+        }
+        match self.shared.store.commit(batch).await {
+            Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
+            Ok(committed) => {
+                set_revision(new, committed.revision);
+                Ok(Some(Change::Updated(new.take())))
+            }
+            Err(CommitError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Refuses an object with something wrong with it.
+    pub(crate) fn refuse(&self, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(kind(self.shown), name, errors.into_iter().map(Cause::from).collect()))
+    }
+}
+
+/// Namespaces as messages name them.
+pub(crate) const NAMESPACES: crate::status::Named<'static> = crate::status::Named { group: "", what: "namespaces" };
+
+/// How many generated names are tried before giving up.
+const NAME_ATTEMPTS: usize = 8;
+
+pub(crate) fn busy() -> Status {
+    Status::too_many_requests("the object is changed by many at once, please try again", 1)
+}
+
+/// Whether a stored object is exactly this.
+fn same(existing: &Object, content: &Content) -> bool {
+    let mut segments = existing.value().segments();
+    segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
+}
+
+pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
+    Metadata::of(object).set("resourceVersion", revision.to_string());
+}
+
+fn invalid(field: &str, message: String) -> Cause {
+    Cause { reason: "FieldValueInvalid", message, field: field.to_owned() }
+}
+
+/// Finalizers may only be taken away from what is being deleted. Kubernetes checks this here and with the rest of the
+/// metadata, and lists the cause twice.
+fn new_finalizers(new: &Value, old: &Value) -> Vec<Cause> {
+    if !object::is_deleting(old) {
+        return Vec::new();
+    }
+    let known: Vec<&str> = object::finalizers(old).collect();
+    let added: Vec<String> = object::finalizers(new).filter(|name| !known.contains(name)).map(gotext::quote).collect();
+    if added.is_empty() {
+        return Vec::new();
+    }
+    let list = added.join(", ");
+    let message = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+    );
+    let cause = Cause { reason: "FieldValueForbidden", message, field: "metadata.finalizers".into() };
+    vec![cause]
+}

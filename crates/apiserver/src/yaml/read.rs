@@ -1,0 +1,315 @@
+//! Reading YAML 1.1 into JSON: the first document, as it was written, order and all.
+
+use std::collections::HashMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+
+/// A document that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// The document as JSON.
+    pub(crate) json: Vec<u8>,
+    /// Keys that stand in a map twice, in Go's words.
+    pub(crate) repeated: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    /// JSON text.
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+/// Most nodes that a document may grow to through its aliases: a small text must not become a huge object.
+const MAX_NODES: usize = 100_000;
+/// How deep lists and maps may be nested.
+const MAX_DEPTH: usize = 500;
+
+/// Reads the first document. No document at all is null.
+pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    let mut reader =
+        Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, repeated: Vec::new() };
+    let mut json = Vec::new();
+    match reader.document()? {
+        Some(node) => write(&node, &mut json),
+        None => json.extend_from_slice(b"null"),
+    }
+    Ok(Read { json, repeated: reader.repeated })
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    repeated: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn event(&mut self) -> Result<(Event<'a>, usize), String> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => Ok((event, span.start.line())),
+            Some(Err(error)) => Err(format!("yaml: line {}: {}", error.marker().line(), words(error.info()))),
+            None => Ok((Event::StreamEnd, 0)),
+        }
+    }
+
+    fn document(&mut self) -> Result<Option<Node>, String> {
+        loop {
+            match self.event()? {
+                (Event::DocumentStart(_), _) => {
+                    let event = self.event()?;
+                    return self.node(event, 0).map(Some);
+                }
+                (Event::StreamEnd, _) => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    fn node(&mut self, (event, line): (Event<'a>, usize), depth: usize) -> Result<Node, String> {
+        self.nodes += 1;
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
+            return Err("yaml: document contains excessive aliasing".to_owned());
+        }
+        let (node, anchor) = match event {
+            Event::Alias(anchor) => {
+                let node =
+                    self.anchors.get(&anchor).cloned().ok_or_else(|| format!("yaml: line {line}: unknown anchor"))?;
+                self.nodes += count(&node);
+                return Ok(node);
+            }
+            Event::Scalar(text, style, anchor, tag) => (Node::Scalar(scalar(&text, style, tag.as_deref())?), anchor),
+            Event::SequenceStart(anchor, _) => {
+                let mut items = Vec::new();
+                loop {
+                    match self.event()? {
+                        (Event::SequenceEnd, _) => break,
+                        event => items.push(self.node(event, depth + 1)?),
+                    }
+                }
+                (Node::List(items), anchor)
+            }
+            Event::MappingStart(anchor, _) => (Node::Map(self.map(depth)?), anchor),
+            _ => (Node::Scalar("null".to_owned()), 0),
+        };
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Vec<(String, Node)>, String> {
+        let mut fields: Vec<(String, Node)> = Vec::new();
+        let mut merged = Vec::new();
+        loop {
+            let (key, line) = match self.event()? {
+                (Event::MappingEnd, _) => break,
+                (Event::Scalar(text, style, _, tag), line) => (key(&text, style, tag.as_deref())?, line),
+                (_, line) => return Err(format!("yaml: line {line}: invalid map key")),
+            };
+            let event = self.event()?;
+            let value = self.node(event, depth + 1)?;
+            if key == "<<" {
+                merged.push(value);
+            } else if let Some(field) = fields.iter_mut().find(|(name, _)| *name == key) {
+                self.repeated.push(format!("line {line}: key \"{key}\" already set in map"));
+                field.1 = value;
+            } else {
+                fields.push((key, value));
+            }
+        }
+        for node in merged {
+            merge(&mut fields, node);
+        }
+        Ok(fields)
+    }
+}
+
+/// Adds the fields of a merged map that are not set.
+fn merge(fields: &mut Vec<(String, Node)>, node: Node) {
+    match node {
+        Node::Map(more) => {
+            for (name, value) in more {
+                if !fields.iter().any(|(other, _)| *other == name) {
+                    fields.push((name, value));
+                }
+            }
+        }
+        Node::List(maps) => maps.into_iter().for_each(|map| merge(fields, map)),
+        Node::Scalar(_) => {}
+    }
+}
+
+fn count(node: &Node) -> usize {
+    match node {
+        Node::Scalar(_) => 1,
+        Node::List(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Node::Map(fields) => 1 + fields.iter().map(|(_, value)| count(value)).sum::<usize>(),
+    }
+}
+
+/// What Go's reader says about the mistakes people make.
+fn words(info: &str) -> &str {
+    if info.contains("tab") {
+        "found character that cannot start any token"
+    } else if info.contains("mapping values") {
+        "mapping values are not allowed in this context"
+    } else {
+        info
+    }
+}
+
+fn write(node: &Node, out: &mut Vec<u8>) {
+    match node {
+        Node::Scalar(json) => out.extend_from_slice(json.as_bytes()),
+        Node::List(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write(item, out);
+            }
+            out.push(b']');
+        }
+        Node::Map(fields) => {
+            out.push(b'{');
+            for (index, (name, value)) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(quoted(name).as_bytes());
+                out.push(b':');
+                write(value, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A scalar as JSON.
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
+    match tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str()) {
+        Some("str") => return Ok(quoted(text)),
+        Some("binary") => {
+            let packed: String = text.split_whitespace().collect();
+            let bytes =
+                STANDARD.decode(packed).map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
+            return Ok(quoted(&String::from_utf8_lossy(&bytes)));
+        }
+        _ => {}
+    }
+    if style != ScalarStyle::Plain {
+        return Ok(quoted(text));
+    }
+    Ok(match plain(text) {
+        Plain::Null => "null".to_owned(),
+        Plain::Bool(value) => value.to_string(),
+        Plain::Number(number) => number,
+        Plain::Text => quoted(text),
+    })
+}
+
+/// A key of a map as text.
+fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
+    let json = scalar(text, style, tag)?;
+    Ok(serde_json::from_str::<String>(&json).unwrap_or(json))
+}
+
+/// What a plain word means in YAML 1.1.
+#[derive(Debug, PartialEq)]
+pub(super) enum Plain {
+    Null,
+    Bool(bool),
+    /// A number, as JSON writes it.
+    Number(String),
+    Text,
+}
+
+pub(super) fn plain(text: &str) -> Plain {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Plain::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Plain::Bool(false),
+        _ => number(text).map_or(Plain::Text, Plain::Number),
+    }
+}
+
+/// A number as YAML 1.1 spells it: with underscores, in hexadecimal, octal and binary too.
+fn number(text: &str) -> Option<String> {
+    let bare = text.replace('_', "");
+    let (sign, digits) = match bare.strip_prefix(['+', '-']) {
+        Some(digits) => (if bare.starts_with('-') { "-" } else { "" }, digits),
+        None => ("", bare.as_str()),
+    };
+    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return None;
+    }
+    let prefixed = [("0x", 16), ("0b", 2), ("0o", 8)].into_iter();
+    for (prefix, radix) in prefixed {
+        if let Some(rest) = digits.strip_prefix(prefix) {
+            return u64::from_str_radix(rest, radix).ok().map(|number| format!("{sign}{number}"));
+        }
+    }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if digits.len() > 1 && digits.starts_with('0') {
+            return u64::from_str_radix(digits, 8).ok().map(|number| format!("{sign}{number}"));
+        }
+        return Some(format!("{sign}{digits}"));
+    }
+    let float = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    let value: f64 = if float { digits.parse().ok()? } else { return None };
+    Some(format!("{sign}{value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(yaml: &str, json: &str) {
+        let got = to_json(yaml.as_bytes()).map(|read| String::from_utf8(read.json).unwrap());
+        assert_eq!(got.as_deref(), Ok(json), "{yaml}");
+    }
+
+    #[test]
+    fn words_mean_what_they_mean_in_yaml_1_1() {
+        check(
+            "k: y\nj: 'y'\ni: 0x1F\nh: 010\ng: 2024-01-02\nf: ~\ne: 1_000\nd: 1.50",
+            r#"{"k":true,"j":"y","i":31,"h":8,"g":"2024-01-02","f":null,"e":1000,"d":1.5}"#,
+        );
+        check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"k":"hi","1":"x","true":"z"}"#);
+        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  y: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"y":2,"x":1}}"#);
+    }
+
+    #[test]
+    fn only_the_first_document_counts() {
+        check("a: 1\n---\nb: 2\n", r#"{"a":1}"#);
+        check("# nothing\n", "null");
+        check("", "null");
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_noted_and_the_last_one_counts() {
+        let read = to_json(b"a: 1\na: 2\n").unwrap();
+        assert_eq!(read.json, br#"{"a":2}"#);
+        assert_eq!(read.repeated, ["line 2: key \"a\" already set in map"]);
+    }
+
+    #[test]
+    fn a_bomb_does_not_go_off() {
+        let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..9 {
+            let before = format!("*a{}", level - 1);
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [before.as_str(); 10].join(",")));
+        }
+        assert!(to_json(bomb.as_bytes()).is_err());
+        assert!(to_json("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! What the published schemas leave out, read from the Go types of the Kubernetes API: order, pointers, `omitempty` and type names.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+/// A type of one of the API packages.
+pub(crate) enum Declared {
+    /// A struct, in the order of its fields.
+    Struct(Vec<Field>),
+    /// A named form of another type.
+    Named(Expr),
+}
+
+/// A field of a struct.
+pub(crate) struct Field {
+    /// The name in JSON; none where the struct named by the type is inlined.
+    pub(crate) json: Option<String>,
+    pub(crate) omit_empty: bool,
+    pub(crate) omit_zero: bool,
+    pub(crate) expr: Expr,
+}
+
+/// A type as it is written.
+#[derive(Clone)]
+pub(crate) enum Expr {
+    Pointer(Box<Expr>),
+    List(Box<Expr>),
+    Map(Box<Expr>),
+    /// A built-in type of the language.
+    Builtin(String),
+    /// A declared type, by the import path of its package and its name.
+    Declared {
+        package: String,
+        name: String,
+    },
+}
+
+/// The packages read so far, by import path.
+pub(crate) struct GoTypes {
+    modules: PathBuf,
+    packages: HashMap<String, BTreeMap<String, Declared>>,
+}
+
+impl GoTypes {
+    /// Reads from a directory that holds the modules of `k8s.io` as `<module>@<version>`.
+    pub(crate) fn new(modules: &Path) -> Self {
+        Self { modules: modules.to_path_buf(), packages: HashMap::new() }
+    }
+
+    /// The declaration of a type, if its package is one of `k8s.io` and declares it.
+    pub(crate) fn declared(&mut self, package: &str, name: &str) -> Result<Option<&Declared>> {
+        if !self.packages.contains_key(package) {
+            let read = self.read(package)?;
+            self.packages.insert(package.to_owned(), read);
+        }
+        Ok(self.packages.get(package).and_then(|types| types.get(name)))
+    }
+
+    fn read(&self, package: &str) -> Result<BTreeMap<String, Declared>> {
+        let mut types = BTreeMap::new();
+        let Some(directory) = self.directory(package)? else { return Ok(types) };
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files.sort();
+        for file in files {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.ends_with(".go") && !name.ends_with("_test.go") && !name.contains("generated") {
+                let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+                read_file(package, &text, &mut types);
+            }
+        }
+        Ok(types)
+    }
+
+    fn directory(&self, package: &str) -> Result<Option<PathBuf>> {
+        let Some(rest) = package.strip_prefix("k8s.io/") else { return Ok(None) };
+        let (module, below) = rest.split_once('/').unwrap_or((rest, ""));
+        for entry in fs::read_dir(&self.modules).with_context(|| format!("reading {}", self.modules.display()))? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.split_once('@').is_some_and(|(name, _)| name == module) {
+                let directory = path.join(below);
+                return Ok(directory.is_dir().then_some(directory));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the declarations of one file, as gofmt lays them out: a declaration starts and ends in the first column.
+fn read_file(package: &str, text: &str, types: &mut BTreeMap<String, Declared>) {
+    let imports = imports(text);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(declaration) = line.strip_prefix("type ") else { continue };
+        let Some((name, rest)) = declaration.split_once(' ') else { continue };
+        let scope = Scope { package, imports: &imports };
+        if rest.trim_end() == "struct {" {
+            let body = lines.by_ref().take_while(|line| *line != "}");
+            types.insert(name.to_owned(), Declared::Struct(body.filter_map(|line| scope.field(line)).collect()));
+        } else if rest.trim_end() == "struct{}" {
+            types.insert(name.to_owned(), Declared::Struct(Vec::new()));
+        } else if !rest.starts_with("interface") && !rest.starts_with("func") && !name.contains('(') {
+            let written = rest.split("//").next().unwrap_or_default().trim();
+            types.insert(name.to_owned(), Declared::Named(scope.expr(written)));
+        }
+    }
+}
+
+fn imports(text: &str) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for line in text.lines().take_while(|line| !line.starts_with("type ")) {
+        let line = line.trim().trim_start_matches("import ");
+        let mut quoted = line.split('"');
+        let (Some(alias), Some(path)) = (quoted.next(), quoted.next()) else { continue };
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let alias = if alias.trim().is_empty() { last } else { alias.trim() };
+        found.insert(alias.to_owned(), path.to_owned());
+    }
+    found
+}
+
+struct Scope<'a> {
+    package: &'a str,
+    imports: &'a HashMap<String, String>,
+}
+
+impl Scope<'_> {
+    fn field(&self, line: &str) -> Option<Field> {
+        let line = line.trim();
+        if line.starts_with("//") {
+            return None;
+        }
+        let (declaration, tag) = line.split_once('`')?;
+        let tag = tag.split("json:\"").nth(1)?.split('"').next()?;
+        let (name, options) = tag.split_once(',').unwrap_or((tag, ""));
+        let mut words = declaration.split_whitespace();
+        let first = words.next()?;
+        let written = words.collect::<Vec<_>>().join(" ");
+        if name == "-" {
+            return None;
+        }
+        let inline = name.is_empty();
+        let written = if written.is_empty() { first } else { written.as_str() };
+        Some(Field {
+            json: (!inline).then(|| name.to_owned()),
+            omit_empty: options.contains("omitempty"),
+            omit_zero: options.contains("omitzero"),
+            expr: self.expr(written),
+        })
+    }
+
+    fn expr(&self, written: &str) -> Expr {
+        let written = written.trim().trim_start_matches("= ");
+        if let Some(rest) = written.strip_prefix('*') {
+            return Expr::Pointer(Box::new(self.expr(rest)));
+        }
+        if let Some(rest) = written.strip_prefix("[]") {
+            return Expr::List(Box::new(self.expr(rest)));
+        }
+        if let Some(rest) = written.strip_prefix("map[") {
+            return Expr::Map(Box::new(self.expr(rest.split_once(']').map_or("", |(_, value)| value))));
+        }
+        if let Some((alias, name)) = written.split_once('.') {
+            let package = self.imports.get(alias).cloned().unwrap_or_else(|| alias.to_owned());
+            return Expr::Declared { package, name: name.to_owned() };
+        }
+        if written.chars().next().is_some_and(char::is_lowercase) {
+            return Expr::Builtin(written.to_owned());
+        }
+        Expr::Declared { package: self.package.to_owned(), name: written.to_owned() }
+    }
+}

@@ -1,0 +1,199 @@
+//! The types of all kinds in one compact form: the published schemas joined with the Go types behind them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+
+use super::{
+    go_types::{Declared, Expr, Field, GoTypes},
+    resources::array,
+};
+
+/// Every definition of the OpenAPI v3 documents, by name. They are repeated in each document that uses them.
+pub(crate) fn definitions(openapi: &Value) -> Result<BTreeMap<String, Value>> {
+    let mut found = BTreeMap::new();
+    for document in openapi.as_object().context("openapi-v3.json is not an object of documents")?.values() {
+        let Some(schemas) = document.pointer("/components/schemas").and_then(Value::as_object) else { continue };
+        found.extend(schemas.iter().map(|(name, schema)| (name.clone(), schema.clone())));
+    }
+    Ok(found)
+}
+
+/// One entry per struct: its Go name and its fields in order.
+pub(crate) fn build(definitions: &BTreeMap<String, Value>, go: &mut GoTypes) -> Result<Value> {
+    let mut structs = Map::new();
+    for (name, definition) in definitions {
+        let (package, type_name) = go_name(name);
+        if special(&package, &type_name).is_some() {
+            continue;
+        }
+        let fields = flattened(go, &package, &type_name).with_context(|| format!("the Go type of {name}"))?;
+        let mut entries = Vec::new();
+        for field in fields {
+            let json_name = field.json.clone().unwrap_or_default();
+            let published = &definition["properties"][&json_name];
+            if published.is_null() {
+                continue;
+            }
+            entries.push(entry(go, &field, published).with_context(|| format!("{name}.{json_name}"))?);
+        }
+        let published = definition["properties"].as_object().map_or(0, Map::len);
+        anyhow::ensure!(
+            published == entries.len(),
+            "{name} has {published} published fields but {} in Go",
+            entries.len()
+        );
+        let mut made = json!({ "go": go_text(&package, &type_name), "fields": entries });
+        for (from, to) in
+            [("required", "required"), ("x-kubernetes-map-type", "map"), ("x-kubernetes-unions", "unions")]
+        {
+            if !definition[from].is_null() {
+                made[to] = definition[from].clone();
+            }
+        }
+        structs.insert(name.clone(), made);
+    }
+    Ok(json!({ "structs": structs }))
+}
+
+/// `io.k8s.api.core.v1.Pod` is `Pod` of `k8s.io/api/core/v1`.
+fn go_name(definition: &str) -> (String, String) {
+    let (path, name) = definition.rsplit_once('.').unwrap_or(("", definition));
+    let package = path.strip_prefix("io.k8s.").unwrap_or(path).replace('.', "/");
+    // Group names keep their dots out of the path: `k8s.io/api/rbac/v1`.
+    (format!("k8s.io/{package}"), name.to_owned())
+}
+
+fn definition_name(package: &str, name: &str) -> String {
+    let path = package.strip_prefix("k8s.io/").unwrap_or(package).replace('/', ".");
+    format!("io.k8s.{path}.{name}")
+}
+
+fn go_text(package: &str, name: &str) -> String {
+    format!("{}.{name}", package.rsplit('/').next().unwrap_or_default())
+}
+
+/// Types that read and write their own JSON.
+fn special(package: &str, name: &str) -> Option<&'static str> {
+    Some(match (package, name) {
+        ("k8s.io/apimachinery/pkg/apis/meta/v1", "Time") => "time",
+        ("k8s.io/apimachinery/pkg/apis/meta/v1", "MicroTime") => "microtime",
+        ("k8s.io/apimachinery/pkg/apis/meta/v1", "Duration") => "duration",
+        ("k8s.io/apimachinery/pkg/apis/meta/v1", "FieldsV1" | "Patch")
+        | ("k8s.io/apimachinery/pkg/runtime", "RawExtension")
+        | (
+            "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
+            "JSON" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray",
+        ) => "raw",
+        ("k8s.io/apimachinery/pkg/api/resource", "Quantity") => "quantity",
+        ("k8s.io/apimachinery/pkg/util/intstr", "IntOrString") => "int-or-string",
+        _ => return None,
+    })
+}
+
+/// The fields of a struct with those of inlined structs in their place.
+fn flattened(go: &mut GoTypes, package: &str, name: &str) -> Result<Vec<Field>> {
+    let declared = go.declared(package, name)?.with_context(|| format!("{package} does not declare {name}"))?;
+    let Declared::Struct(fields) = declared else {
+        let Declared::Named(Expr::Declared { package, name }) = declared else {
+            anyhow::bail!("{name} is not a struct")
+        };
+        let (package, name) = (package.clone(), name.clone());
+        return flattened(go, &package, &name);
+    };
+    let fields: Vec<Field> = fields
+        .iter()
+        .map(|field| Field {
+            json: field.json.clone(),
+            omit_empty: field.omit_empty,
+            omit_zero: field.omit_zero,
+            expr: field.expr.clone(),
+        })
+        .collect();
+    let mut flat = Vec::new();
+    for field in fields {
+        match (&field.json, &field.expr) {
+            (None, Expr::Declared { package, name }) => flat.extend(flattened(go, package, name)?),
+            _ => flat.push(field),
+        }
+    }
+    Ok(flat)
+}
+
+fn entry(go: &mut GoTypes, field: &Field, published: &Value) -> Result<Value> {
+    let (expr, pointer) = match &field.expr {
+        Expr::Pointer(inner) => (inner.as_ref().clone(), true),
+        other => (other.clone(), false),
+    };
+    let mut made = json!({ "name": field.json, "type": typed(go, &expr)? });
+    for (name, value) in [("ptr", pointer), ("omitEmpty", field.omit_empty), ("omitZero", field.omit_zero)] {
+        if value {
+            made[name] = true.into();
+        }
+    }
+    let kept = [
+        ("x-kubernetes-list-type", "list"),
+        ("x-kubernetes-list-map-keys", "keys"),
+        ("x-kubernetes-patch-strategy", "patch"),
+        ("x-kubernetes-patch-merge-key", "mergeKey"),
+        ("x-kubernetes-map-type", "map"),
+        ("enum", "enum"),
+    ];
+    for (from, to) in kept {
+        if !published[from].is_null() {
+            made[to] = published[from].clone();
+        }
+    }
+    if let Some(default) = published.get("default") {
+        let zero = match default {
+            Value::String(text) => text.is_empty(),
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::Bool(set) => !set,
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        };
+        if !zero {
+            made["default"] = default.clone();
+        }
+    }
+    let items = if published["items"].is_null() { &published["additionalProperties"] } else { &published["items"] };
+    if !array(&items["enum"]).is_empty() {
+        made["itemEnum"] = items["enum"].clone();
+    }
+    Ok(made)
+}
+
+/// A type as data: a word for what is built in, `{"ref"}`, `{"list"}`, `{"map"}`, with `go` where it has a name of its own.
+fn typed(go: &mut GoTypes, expr: &Expr) -> Result<Value> {
+    Ok(match expr {
+        Expr::Pointer(inner) => typed(go, inner)?,
+        Expr::List(inner) if matches!(inner.as_ref(), Expr::Builtin(name) if name == "byte") => "bytes".into(),
+        Expr::List(inner) => json!({ "list": typed(go, inner)? }),
+        Expr::Map(inner) => json!({ "map": typed(go, inner)? }),
+        Expr::Builtin(name) => name.as_str().into(),
+        Expr::Declared { package, name } => {
+            if let Some(word) = special(package, name) {
+                return Ok(json!({ "is": word, "go": go_text(package, name) }));
+            }
+            let declared = go.declared(package, name)?.map(|declared| match declared {
+                Declared::Struct(_) => None,
+                Declared::Named(expr) => Some(expr.clone()),
+            });
+            match declared {
+                Some(None) => json!({ "ref": definition_name(package, name) }),
+                Some(Some(under)) => {
+                    let mut made = typed(go, &under)?;
+                    if let Value::String(word) = &made {
+                        made = json!({ "is": word });
+                    }
+                    if made.get("ref").is_none() {
+                        made["go"] = go_text(package, name).into();
+                    }
+                    made
+                }
+                None => anyhow::bail!("{package} does not declare {name}"),
+            }
+        }
+    })
+}
