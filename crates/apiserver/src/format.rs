@@ -227,7 +227,10 @@ pub fn environment_name(value: &str) -> Faults {
         faults.push("environment variable name must be non-empty".to_owned());
     }
     if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
-        faults.push("a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned());
+        faults.push(
+            "a valid environment variable name must consist only of printable ASCII characters other than '='"
+                .to_owned(),
+        );
     }
     faults
 }
@@ -275,7 +278,9 @@ pub fn path_segment_prefix(value: &str) -> Faults {
 
 /// A percentage.
 pub fn percent(value: &str) -> Faults {
-    let fits = value.strip_suffix('%').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let fits = value
+        .strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
     if fits {
         return Faults::new();
     }
@@ -287,7 +292,11 @@ pub fn header_name(value: &str) -> Faults {
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Faults::new();
     }
-    vec![regex("a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", &["X-Header-Name"])]
+    vec![regex(
+        "a valid HTTP header must consist of alphanumeric characters or '-'",
+        "[-A-Za-z0-9]+",
+        &["X-Header-Name"],
+    )]
 }
 
 /// An address of either family, in a form that leaves no doubt.
@@ -308,7 +317,11 @@ pub fn cidr(value: &str) -> Faults {
         };
         bits.len() <= 3 && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
     });
-    if fits { Faults::new() } else { vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()] }
+    if fits {
+        Faults::new()
+    } else {
+        vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+    }
 }
 
 #[cfg(test)]
@@ -319,8 +332,10 @@ mod tests {
     fn faults_are_worded_as_upstream_words_them() {
         assert_eq!(
             dns_1035_label("1a"),
-            ["a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end \
-              with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"]
+            [
+                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end \
+              with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            ]
         );
         assert!(dns_label("a.b") == ["must not contain dots"] && dns_subdomain("a.b").is_empty());
         assert!(qualified_name("a/b/c").len() == 1 && qualified_name("ex.io/A_b").is_empty());

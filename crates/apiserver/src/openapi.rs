@@ -139,7 +139,10 @@ mod tests {
             let text = document.text();
             assert_eq!(hexadecimal(&Sha512::digest(&text)), document.hash, "{path}");
             let address = entry["serverRelativeURL"].as_str().expect("an address");
-            assert!(address.starts_with("/spaces/a/openapi/v3/") && address.ends_with(&document.hash.to_uppercase()), "{address}");
+            assert!(
+                address.starts_with("/spaces/a/openapi/v3/") && address.ends_with(&document.hash.to_uppercase()),
+                "{address}"
+            );
             let parsed: Value = serde_json::from_slice(&text).expect("a document is JSON");
             assert_eq!(parsed["openapi"], "3.0.0");
         }
@@ -149,7 +152,8 @@ mod tests {
     fn patch_operations_say_that_the_server_validates_fields() {
         let document: Value = serde_json::from_slice(&v3("api/v1").expect("core").text()).expect("JSON");
         let patch = &document["paths"]["/api/v1/namespaces/{name}"]["patch"]["parameters"];
-        let names: Vec<&str> = patch.as_array().into_iter().flatten().filter_map(|parameter| parameter["name"].as_str()).collect();
+        let names: Vec<&str> =
+            patch.as_array().into_iter().flatten().filter_map(|parameter| parameter["name"].as_str()).collect();
         assert!(names.contains(&"fieldValidation") && names.contains(&"dryRun"), "{names:?}");
     }
 }

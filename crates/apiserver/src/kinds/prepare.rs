@@ -109,7 +109,8 @@ fn taint_until_ready(members: &mut Members) {
     let taints = spec.entry("taints").or_insert_with(|| json!([]));
     let Some(taints) = taints.as_array_mut() else { return };
     let (key, effect) = ("node.kubernetes.io/not-ready", "NoSchedule");
-    let there = taints.iter().any(|taint| taint.get("key") == Some(&json!(key)) && taint.get("effect") == Some(&json!(effect)));
+    let there =
+        taints.iter().any(|taint| taint.get("key") == Some(&json!(key)) && taint.get("effect") == Some(&json!(effect)));
     if !there {
         taints.push(json!({ "key": key, "effect": effect }));
     }

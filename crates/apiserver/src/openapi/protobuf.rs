@@ -208,7 +208,9 @@ fn additional(value: &Value) -> Vec<u8> {
 fn type_item(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     match value {
-        Value::Array(types) => types.iter().for_each(|text| bytes(&mut out, 1, text.as_str().unwrap_or_default().as_bytes())),
+        Value::Array(types) => {
+            types.iter().for_each(|text| bytes(&mut out, 1, text.as_str().unwrap_or_default().as_bytes()))
+        }
         other => bytes(&mut out, 1, other.as_str().unwrap_or_default().as_bytes()),
     }
     out

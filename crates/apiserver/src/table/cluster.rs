@@ -43,7 +43,9 @@ pub(super) fn cells(plural: &str, view: &View<'_>) -> Option<Vec<Value>> {
             view.age(),
         ],
         "volumeattributesclasses" => vec![view.name(), text("/driverName"), view.age()],
-        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => vec![view.name(), count("/webhooks"), view.age()],
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
+            vec![view.name(), count("/webhooks"), view.age()]
+        }
         "validatingadmissionpolicies" => {
             let kind = match view.at("/spec/paramKind") {
                 Some(_) => format!("{}/{}", view.text("/spec/paramKind/apiVersion"), view.text("/spec/paramKind/kind")),
@@ -51,7 +53,9 @@ pub(super) fn cells(plural: &str, view: &View<'_>) -> Option<Vec<Value>> {
             };
             vec![view.name(), count("/spec/validations"), kind.into(), view.age()]
         }
-        "validatingadmissionpolicybindings" => vec![view.name(), text("/spec/policyName"), param(view).into(), view.age()],
+        "validatingadmissionpolicybindings" => {
+            vec![view.name(), text("/spec/policyName"), param(view).into(), view.age()]
+        }
         "priorityclasses" => vec![
             view.name(),
             view.number("/value").into(),
@@ -186,7 +190,8 @@ fn node(view: &View<'_>) -> Vec<Value> {
 /// Access modes in short.
 fn access_modes(view: &View<'_>, pointer: &str) -> String {
     let modes = view.texts(pointer);
-    let known = [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let known =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
     known.iter().filter(|(mode, _)| modes.contains(mode)).map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
@@ -217,13 +222,20 @@ fn volume(view: &View<'_>) -> Vec<Value> {
 }
 
 fn phase(view: &View<'_>) -> Value {
-    if view.at("/metadata/deletionTimestamp").is_some() { "Terminating".into() } else { view.text("/status/phase").into() }
+    if view.at("/metadata/deletionTimestamp").is_some() {
+        "Terminating".into()
+    } else {
+        view.text("/status/phase").into()
+    }
 }
 
 fn claim(view: &View<'_>) -> Vec<Value> {
     let bound = !view.text("/spec/volumeName").is_empty();
-    let (capacity, modes) =
-        if bound { (view.text("/status/capacity/storage"), access_modes(view, "/status/accessModes")) } else { ("", String::new()) };
+    let (capacity, modes) = if bound {
+        (view.text("/status/capacity/storage"), access_modes(view, "/status/accessModes"))
+    } else {
+        ("", String::new())
+    };
     vec![
         view.name(),
         phase(view),
@@ -433,7 +445,13 @@ fn endpoint_slice(view: &View<'_>) -> Vec<Value> {
         .collect();
     let addresses: Vec<String> =
         view.views("/endpoints").flat_map(|endpoint| endpoint.texts("/addresses")).map(str::to_owned).collect();
-    vec![view.name(), view.text("/addressType").into(), first_three(&ports).into(), first_three(&addresses).into(), view.age()]
+    vec![
+        view.name(),
+        view.text("/addressType").into(),
+        first_three(&ports).into(),
+        first_three(&addresses).into(),
+        view.age(),
+    ]
 }
 
 fn device_claim(view: &View<'_>) -> String {
@@ -468,7 +486,8 @@ fn flow_schema(view: &View<'_>) -> Vec<Value> {
 }
 
 fn priority_level(view: &View<'_>) -> Vec<Value> {
-    let limited = |pointer: &str| view.at(&format!("/spec/limited/{pointer}")).cloned().unwrap_or_else(|| json!("<none>"));
+    let limited =
+        |pointer: &str| view.at(&format!("/spec/limited/{pointer}")).cloned().unwrap_or_else(|| json!("<none>"));
     vec![
         view.name(),
         view.text("/spec/type").into(),

@@ -53,17 +53,24 @@ struct Progress {
 impl Progress {
     fn of(pod: &View<'_>) -> Self {
         let beside = |name: &str| {
-            pod.views("/spec/initContainers").any(|init| init.text("/name") == name && init.text("/restartPolicy") == "Always")
+            pod.views("/spec/initContainers")
+                .any(|init| init.text("/name") == name && init.text("/restartPolicy") == "Always")
         };
-        let restartable = pod.views("/spec/initContainers").filter(|init| init.text("/restartPolicy") == "Always").count();
+        let restartable =
+            pod.views("/spec/initContainers").filter(|init| init.text("/restartPolicy") == "Always").count();
         let mut reason = pod.text_or("/status/reason", pod.text("/status/phase")).to_owned();
         if let Some(scheduled) = pod.condition("/status/conditions", "PodScheduled")
             && scheduled.text("/reason") == "SchedulingGated"
         {
             reason = "SchedulingGated".to_owned();
         }
-        let mut progress =
-            Self { reason, ready: 0, total: pod.list("/spec/containers").len() + restartable, restarts: 0, last_restart: None };
+        let mut progress = Self {
+            reason,
+            ready: 0,
+            total: pod.list("/spec/containers").len() + restartable,
+            restarts: 0,
+            last_restart: None,
+        };
         let mut sidecars = Self { reason: String::new(), ready: 0, total: 0, restarts: 0, last_restart: None };
         let mut initializing = false;
         for (at, container) in pod.views("/status/initContainerStatuses").enumerate() {
@@ -83,8 +90,9 @@ impl Progress {
             initializing = true;
             break;
         }
-        let initialized =
-            pod.condition("/status/conditions", "Initialized").is_some_and(|condition| condition.text("/status") == "True");
+        let initialized = pod
+            .condition("/status/conditions", "Initialized")
+            .is_some_and(|condition| condition.text("/status") == "True");
         if !initializing || initialized {
             progress.restarts = sidecars.restarts;
             progress.last_restart = sidecars.last_restart;
@@ -107,7 +115,9 @@ impl Progress {
             }
         }
         if self.reason == "Completed" && has_running {
-            let ready = pod.condition("/status/conditions", "Ready").is_some_and(|condition| condition.text("/status") == "True");
+            let ready = pod
+                .condition("/status/conditions", "Ready")
+                .is_some_and(|condition| condition.text("/status") == "True");
             self.reason = if ready { "Running" } else { "NotReady" }.to_owned();
         }
     }

@@ -48,7 +48,10 @@ impl<'a> View<'a> {
     }
 
     /// The items of a list, each as a view.
-    pub(super) fn views(&self, pointer: &str) -> impl DoubleEndedIterator<Item = View<'a>> + ExactSizeIterator + use<'a> {
+    pub(super) fn views(
+        &self,
+        pointer: &str,
+    ) -> impl DoubleEndedIterator<Item = View<'a>> + ExactSizeIterator + use<'a> {
         let now = self.now;
         self.list(pointer).iter().map(move |object| View { object, now })
     }

@@ -81,7 +81,13 @@ fn deployment(view: &View<'_>) -> Vec<Value> {
 
 fn daemon_set(view: &View<'_>) -> Vec<Value> {
     let [names, images] = template_containers(view);
-    let counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable"];
+    let counts = [
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    ];
     let mut cells = vec![view.name()];
     cells.extend(counts.map(|count| Value::from(view.number(&format!("/status/{count}")))));
     cells.extend([
@@ -112,7 +118,9 @@ fn job(view: &View<'_>) -> Vec<Value> {
         None if parallel > 1 => format!("{succeeded}/1 of {parallel}"),
         None => format!("{succeeded}/1"),
     };
-    let has = |kind: &str| view.condition("/status/conditions", kind).is_some_and(|condition| condition.text("/status") == "True");
+    let has = |kind: &str| {
+        view.condition("/status/conditions", kind).is_some_and(|condition| condition.text("/status") == "True")
+    };
     let status = if has("Complete") {
         "Complete"
     } else if has("Failed") {
@@ -148,7 +156,11 @@ fn cron_job(view: &View<'_>) -> Vec<Value> {
         Some(false) => "False",
         None => "<unset>",
     };
-    let last = if view.at("/status/lastScheduleTime").is_some() { view.since("/status/lastScheduleTime") } else { "<none>".to_owned() };
+    let last = if view.at("/status/lastScheduleTime").is_some() {
+        view.since("/status/lastScheduleTime")
+    } else {
+        "<none>".to_owned()
+    };
     vec![
         view.name(),
         view.text("/spec/schedule").into(),
@@ -195,7 +207,9 @@ fn targets(view: &View<'_>) -> String {
 /// The one target an autoscaler of the first version can have.
 fn first_version_target(view: &View<'_>) -> String {
     let Some(wanted) = view.plain("/spec/targetCPUUtilizationPercentage") else { return "<none>".to_owned() };
-    let current = view.plain("/status/currentCPUUtilizationPercentage").map_or("<unknown>".to_owned(), |current| format!("{current}%"));
+    let current = view
+        .plain("/status/currentCPUUtilizationPercentage")
+        .map_or("<unknown>".to_owned(), |current| format!("{current}%"));
     format!("cpu: {current}/{wanted}%")
 }
 
