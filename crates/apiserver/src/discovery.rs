@@ -78,7 +78,8 @@ fn listed(resource: &Resource) -> Vec<Value> {
     names(resource, &mut entry);
     if let Storage::Stored { group, version, .. } = &resource.storage {
         // The real server still stores these in their first form, which clients see in the hash alone.
-        let version = if resource.kind == "CustomResourceDefinition" { "v1beta1" } else { version };
+        let first = ["CustomResourceDefinition", "VolumeAttributesClass"].contains(&resource.kind.as_str());
+        let version = if first { "v1beta1" } else { version };
         entry["storageVersionHash"] = storage_version_hash(group, version, &resource.kind).into();
     }
     let below = resource.subresources.iter().map(|subresource| {

@@ -146,6 +146,18 @@ impl FieldError {
         Self::with_value(path, FieldErrorKind::Invalid, &value.into(), detail)
     }
 
+    /// A value is malformed, with the value as it is to be shown.
+    pub fn invalid_shown(path: &Path<'_>, shown: &str, detail: &str) -> Self {
+        let kind = FieldErrorKind::Invalid;
+        Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
+    }
+
+    /// A value is not one of those listed, with the value as it is to be shown.
+    pub fn not_supported_shown(path: &Path<'_>, shown: &str, supported: &[&str]) -> Self {
+        let kind = FieldErrorKind::NotSupported;
+        Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), &listed(supported)) }
+    }
+
     /// A value is there twice.
     pub fn duplicate(path: &Path<'_>, value: impl Into<Value>) -> Self {
         Self::with_value(path, FieldErrorKind::Duplicate, &value.into(), "")
@@ -158,13 +170,7 @@ impl FieldError {
 
     /// A value is not one of those listed.
     pub fn not_supported(path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) -> Self {
-        let detail = if supported.is_empty() {
-            String::new()
-        } else {
-            let quoted: Vec<String> = supported.iter().map(|value| quote(value)).collect();
-            format!("supported values: {}", quoted.join(", "))
-        };
-        Self::with_value(path, FieldErrorKind::NotSupported, &value.into(), &detail)
+        Self::with_value(path, FieldErrorKind::NotSupported, &value.into(), &listed(supported))
     }
 
     /// A value is longer than it may be, in bytes.
@@ -192,6 +198,14 @@ impl FieldError {
         };
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
+}
+
+fn listed(supported: &[&str]) -> String {
+    if supported.is_empty() {
+        return String::new();
+    }
+    let quoted: Vec<String> = supported.iter().map(|value| quote(value)).collect();
+    format!("supported values: {}", quoted.join(", "))
 }
 
 fn joined(head: &str, detail: &str) -> String {

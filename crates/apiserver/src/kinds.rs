@@ -5,6 +5,7 @@
 mod defaults;
 mod prepare;
 mod validate;
+mod warnings;
 
 use serde_json::Value;
 
@@ -47,6 +48,5 @@ pub fn validate_update(
 
 /// What a writer should be warned of; `old` is absent on create.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
-    let _ = (resource, new, old);
-    Vec::new()
+    warnings::of(resource, new, old)
 }

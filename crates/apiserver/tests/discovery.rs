@@ -40,7 +40,9 @@ fn every_recorded_discovery_document_is_equal() {
                     registry.group(group).and_then(|group| group.version(version)).expect("the version is known");
                 discovery::resources(group, found)
             }
-            ("APIGroup", ["apis", group]) => discovery::group(registry.group(group).expect("the group is known")),
+            ("APIGroup", ["apis", group]) if !group.contains('?') => {
+                discovery::group(registry.group(group).expect("the group is known"))
+            }
             ("APIGroupDiscoveryList", ["api"]) => {
                 discovery::aggregated(registry.groups().iter().filter(|group| group.name.is_empty()), Aggregated::V2)
             }

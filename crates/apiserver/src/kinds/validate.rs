@@ -1,13 +1,18 @@
 //! What is wrong with an object: rules that its type alone does not say.
 
+mod admission;
 mod affinity;
+mod autoscaling;
 mod check;
 mod cluster;
 mod cron;
+mod flow;
+mod immutable;
 mod metadata;
 mod network;
 mod pods;
 mod services;
+mod serving;
 mod storage;
 mod volumes;
 mod workloads;
@@ -33,12 +38,21 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
 /// Judges a changed object.
 pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    metadata::update(new, old, &mut errors);
-    // What was accepted before is not held against a change that leaves it alone.
-    if subresource.is_none() && new.get("spec") != old.get("spec") {
-        rules(resource, new, &mut errors);
+    metadata::update(resource, new, old, &mut errors);
+    if subresource.is_none() {
+        // What was accepted before is not held against a change that leaves it alone.
+        if !without_metadata(new).eq(without_metadata(old)) {
+            rules(resource, new, &mut errors);
+        }
+        immutable::changes(&resource.kind, new, old, &mut errors);
     }
     errors
+}
+
+/// Everything of an object but metadata and status.
+fn without_metadata(object: &Value) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
+    let members = object.as_object().into_iter().flatten();
+    members.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
 }
 
 /// The rules of a kind.

@@ -23,6 +23,7 @@ pub(super) fn cluster(kind: &str, object: &Value, errors: &mut Errors) {
     let empty = json!({});
     let spec = object.get("spec").unwrap_or(&empty);
     let path = Path::ROOT.child("spec");
+    let name = object.get("metadata").map_or("", |metadata| text(metadata, "name"));
     match kind {
         "ConfigMap" => config_map(object, errors),
         "Secret" => secret(object, errors),
@@ -37,7 +38,7 @@ pub(super) fn cluster(kind: &str, object: &Value, errors: &mut Errors) {
             not_negative(spec, "leaseTransitions", &path, errors);
         }
         "PriorityClass" => {
-            let user_made = !text(object.get("metadata").unwrap_or(&empty), "name").starts_with("system-");
+            let user_made = !name.starts_with("system-");
             if user_made && number(object, "value").is_some_and(|value| value > 1_000_000_000) {
                 let detail = "maximum allowed value of a user defined priority is 1000000000";
                 errors.push(FieldError::forbidden(&Path::ROOT.child("value"), detail));
@@ -52,6 +53,13 @@ pub(super) fn cluster(kind: &str, object: &Value, errors: &mut Errors) {
         "NetworkPolicy" => super::network::policy(spec, &path, errors),
         "Ingress" => super::network::ingress(object, spec, &path, errors),
         "Event" => event(object, errors),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => super::admission::webhooks(object, errors),
+        "ValidatingAdmissionPolicyBinding" => super::admission::policy_binding(spec, &path, errors),
+        "FlowSchema" => super::flow::schema(spec, &path, errors),
+        "PriorityLevelConfiguration" => super::flow::priority_level(name, spec, &path, errors),
+        "APIService" => super::serving::api_service(name, spec, &path, errors),
+        "ServiceCIDR" => super::serving::service_cidr(spec, &path, errors),
+        "CertificateSigningRequest" => super::serving::signing_request(spec, &path, errors),
         _ => {}
     }
 }
@@ -148,10 +156,16 @@ fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
             continue;
         }
         if list(rule, "apiGroups").is_empty() {
-            errors.push(FieldError::required(&here.child("apiGroups"), "resource rules must supply at least one api group"));
+            errors.push(FieldError::required(
+                &here.child("apiGroups"),
+                "resource rules must supply at least one api group",
+            ));
         }
         if list(rule, "resources").is_empty() {
-            errors.push(FieldError::required(&here.child("resources"), "resource rules must supply at least one resource"));
+            errors.push(FieldError::required(
+                &here.child("resources"),
+                "resource rules must supply at least one resource",
+            ));
         }
     }
 }
@@ -197,7 +211,9 @@ fn subject_of(subject: &Value, cluster_wide: bool, path: &Path<'_>, errors: &mut
             errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[RBAC]));
         }
         "User" | "Group" => {}
-        other => errors.push(FieldError::not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"])),
+        other => {
+            errors.push(FieldError::not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"]))
+        }
     }
 }
 
@@ -225,7 +241,11 @@ fn ingress_class(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if controller.is_empty() {
         errors.push(FieldError::required(&field, ""));
     } else if !is_domain_path(controller) {
-        errors.push(FieldError::invalid(&field, controller, "must be a domain-prefixed path (such as \"acme.io/foo\")"));
+        errors.push(FieldError::invalid(
+            &field,
+            controller,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ));
     }
     let Some(parameters) = spec.get("parameters") else { return };
     let path = path.child("parameters");
@@ -308,7 +328,9 @@ fn endpoints(object: &Value, errors: &mut Errors) {
                 names.check(name, &here.child("name"), errors);
             }
             let number = number(port, "port").unwrap_or(0);
-            errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)));
+            errors.extend(
+                format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)),
+            );
             check::required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &here, errors);
         }
     }

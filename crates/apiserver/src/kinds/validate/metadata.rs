@@ -49,11 +49,45 @@ pub(super) fn create(resource: &Resource, object: &Value, errors: &mut Errors) {
         errors.push(FieldError::invalid(&path.child("generation"), generation, "must be greater than or equal to 0"));
     }
     shared(metadata, &path, errors);
-    finalizers(metadata, &path, errors);
+    finalizers(metadata, &path, qualified_finalizers(resource), errors);
 }
 
-/// Judges a change of metadata.
-pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
+/// Whether the kind wants a domain in front of finalizers that are not standard ones.
+fn qualified_finalizers(resource: &Resource) -> bool {
+    let generic = ["coordination.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io"];
+    !generic.contains(&resource.group.as_str()) && !matches!(resource.kind.as_str(), "Event" | "PodDisruptionBudget")
+}
+
+/// Kinds of which the metadata is judged once more with the whole object.
+const JUDGED_WHOLE: [&str; 9] = [
+    "ConfigMap",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "PersistentVolume",
+];
+
+/// Judges a change of metadata. As upstream does, the change is judged for all kinds and then by most kinds themselves, so that each
+/// fault stands there more than once.
+pub(super) fn update(resource: &Resource, new: &Value, old: &Value, errors: &mut Errors) {
+    change(new, old, errors);
+    if resource.kind != "PodDisruptionBudget" {
+        change(new, old, errors);
+    }
+    if JUDGED_WHOLE.contains(&resource.kind.as_str())
+        && let Some(metadata) = new.get("metadata").and_then(Value::as_object)
+    {
+        let path = Path::ROOT.child("metadata");
+        shared(metadata, &path, errors);
+        finalizers(metadata, &path, qualified_finalizers(resource), errors);
+    }
+}
+
+fn change(new: &Value, old: &Value, errors: &mut Errors) {
     let metadata = |object: &Value| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let (new, old) = (metadata(new), metadata(old));
     let path = Path::ROOT.child("metadata");
@@ -78,7 +112,10 @@ fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
 /// How names of a kind are checked.
 fn name_rule(resource: &Resource) -> NameRule {
     match resource.kind.as_str() {
-        "Namespace" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
+        "Event" | "PodDisruptionBudget" => |name, prefix| {
+            if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
+        },
+        "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
         "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => |name, prefix| {
             if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
@@ -86,11 +123,18 @@ fn name_rule(resource: &Resource) -> NameRule {
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
         "IPAddress" => |name, _| match name.parse::<std::net::IpAddr>() {
             Ok(address) if address.to_string() == name => Faults::new(),
-            Ok(_) => vec!["must be a canonical format IP address".to_owned()],
-            Err(_) => vec!["must be a valid IP address".to_owned()],
+            Ok(address) => vec![format!("must be in canonical form (\"{address}\")")],
+            Err(_) if has_leading_zeros(name) => vec!["must not have leading 0s".to_owned()],
+            Err(_) => format::ip_address(name),
         },
         _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
     }
+}
+
+/// Whether an address would be one if its numbers were written without zeros in front.
+fn has_leading_zeros(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('.').collect();
+    parts.len() == 4 && parts.iter().all(|part| part.parse::<u32>().is_ok_and(|number| number < 256))
 }
 
 /// The beginning of a name as it would go on: a dash at its end is no longer the last character.
@@ -139,14 +183,18 @@ fn owners(owners: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
             }
         }
         if version == "v1" && text("kind") == "Event" {
-            errors.push(FieldError::invalid(path, owner.clone(), "/v1, Kind=Event is disallowed from being an owner"));
+            errors.push(FieldError::invalid_shown(
+                path,
+                &shown(owner),
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let name = format!("{}/{}", text("kind"), text("name"));
             match &controller {
-                Some(first) => errors.push(FieldError::invalid(
+                Some(first) => errors.push(FieldError::invalid_shown(
                     path,
-                    owners.cloned().unwrap_or_default(),
+                    &format!("[{}]", owners.and_then(Value::as_array).into_iter().flatten().map(shown).collect::<Vec<_>>().join(",")),
                     &format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"),
                 )),
                 None => controller = Some(name),
@@ -155,7 +203,15 @@ fn owners(owners: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+/// An owner as it is shown, its fields in their order.
+fn shown(owner: &Value) -> String {
+    let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let fields: Vec<String> =
+        order.iter().filter_map(|name| owner.get(*name).map(|value| format!("\"{name}\":{value}"))).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, qualified: bool, errors: &mut Errors) {
     let path = path.child("finalizers");
     let all: Vec<&str> =
         metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -169,7 +225,7 @@ fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Error
         errors.push(FieldError::invalid(&path, shown, "finalizer orphan and foregroundDeletion cannot be both set"));
     }
     for (at, finalizer) in all.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+        if qualified && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(&path.index(at), *finalizer, detail));
         }

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Errors,
-    affinity,
+    Errors, affinity,
     check::{self, Once, faults, list, members, number, one_of, required, text},
     volumes,
 };
@@ -54,10 +53,8 @@ pub(super) fn storage(kind: &str, object: &Value, errors: &mut Errors) {
             check::selector(object.get("nodeTopology"), &Path::ROOT.child("nodeTopology"), errors);
             let class = text(object, "storageClassName");
             faults(format::dns_subdomain(class), class, &Path::ROOT.child("storageClassName"), errors);
-            for name in ["capacity", "maximumVolumeSize"] {
-                if let Some(size) = object.get(name) {
-                    check::not_negative_quantity(size, &Path::ROOT.child(name), errors);
-                }
+            if let Some(size) = object.get("capacity") {
+                check::not_negative_quantity(size, &Path::ROOT.child("capacity"), errors);
             }
         }
         _ => {}
@@ -105,7 +102,9 @@ fn node_affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     match spec.get("nodeAffinity") {
         Some(wanted) => match wanted.get("required") {
             Some(selector) => affinity::node_selector(selector, &field.child("required"), errors),
-            None => errors.push(FieldError::required(&field.child("required"), "must specify required node constraints")),
+            None => {
+                errors.push(FieldError::required(&field.child("required"), "must specify required node constraints"))
+            }
         },
         None if spec.get("local").is_some() => {
             errors.push(FieldError::required(&field, "Local volume requires node affinity"));
@@ -116,7 +115,9 @@ fn node_affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn sources(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut given = 0;
-    for (name, source) in spec.as_object().into_iter().flatten().filter(|(name, _)| !NOT_SOURCES.contains(&name.as_str())) {
+    for (name, source) in
+        spec.as_object().into_iter().flatten().filter(|(name, _)| !NOT_SOURCES.contains(&name.as_str()))
+    {
         let here = path.child(name);
         given += 1;
         if given > 1 {
@@ -181,7 +182,9 @@ pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn driver_name(object: &Value, name: &str, errors: &mut Errors) {
     let driver = text(object, name);
     if required(object, name, &Path::ROOT, errors) {
-        faults(format::qualified_name(&driver.to_lowercase()), driver, &Path::ROOT.child(name), errors);
+        let lower = driver.to_lowercase();
+        let shown = if name == "driverName" { lower.as_str() } else { driver };
+        faults(format::qualified_name(&lower), shown, &Path::ROOT.child(name), errors);
     }
 }
 
@@ -213,7 +216,6 @@ fn storage_class(object: &Value, errors: &mut Errors) {
 fn attachment(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let attacher = text(spec, "attacher");
     required(spec, "attacher", path, errors);
-    faults(format::dns_subdomain(&attacher.to_lowercase()), attacher, &path.child("attacher"), errors);
     let empty = json!({});
     let source = spec.get("source").unwrap_or(&empty);
     let detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
@@ -224,6 +226,9 @@ fn attachment(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let node = text(spec, "nodeName");
     faults(format::dns_subdomain(node), node, &path.child("nodeName"), errors);
+    // Judged a second time, as the name of a driver.
+    required(spec, "attacher", path, errors);
+    faults(format::dns_subdomain(&attacher.to_lowercase()), attacher, &path.child("attacher"), errors);
 }
 
 fn csi_node(spec: &Value, path: &Path<'_>, errors: &mut Errors) {

@@ -187,14 +187,14 @@ fn projected(source: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors)
         let here = sources.index(at);
         if let Some(token) = part.get("serviceAccountToken") {
             let here = here.child("serviceAccountToken");
-            if text(spec, "serviceAccountName").is_empty() {
-                errors.push(FieldError::forbidden(&here, "must not be specified when serviceAccountName is not set"));
-            }
             if let Some(seconds) = number(token, "expirationSeconds").filter(|seconds| *seconds < 600) {
                 let detail = "may not specify a duration less than 10 minutes";
                 errors.push(FieldError::invalid(&here.child("expirationSeconds"), seconds, detail));
             }
             required(token, "path", path, errors);
+            if text(spec, "serviceAccountName").is_empty() {
+                errors.push(FieldError::forbidden(&here, "must not be specified when serviceAccountName is not set"));
+            }
         }
         for kind in ["secret", "configMap"] {
             if let Some(part) = part.get(kind) {
