@@ -242,8 +242,19 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         Ok((Self { party, link, journal, desk, calls, reports }, handle))
     }
 
-    /// Works until `shutdown`, until every handle is gone, or until a record cannot be kept.
+    /// Works until `shutdown`, until every handle is gone, or until a record cannot be kept. Returns when the transport
+    /// has ended too.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
+        let outcome = self.work(shutdown).await;
+        let task = self.link.task.take();
+        drop(self.link);
+        if let Some(task) = task {
+            task.await?;
+        }
+        outcome
+    }
+
+    async fn work(&mut self, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tokio::pin!(shutdown);
