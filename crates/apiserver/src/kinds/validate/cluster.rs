@@ -148,10 +148,16 @@ fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
             continue;
         }
         if list(rule, "apiGroups").is_empty() {
-            errors.push(FieldError::required(&here.child("apiGroups"), "resource rules must supply at least one api group"));
+            errors.push(FieldError::required(
+                &here.child("apiGroups"),
+                "resource rules must supply at least one api group",
+            ));
         }
         if list(rule, "resources").is_empty() {
-            errors.push(FieldError::required(&here.child("resources"), "resource rules must supply at least one resource"));
+            errors.push(FieldError::required(
+                &here.child("resources"),
+                "resource rules must supply at least one resource",
+            ));
         }
     }
 }
@@ -197,7 +203,9 @@ fn subject_of(subject: &Value, cluster_wide: bool, path: &Path<'_>, errors: &mut
             errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[RBAC]));
         }
         "User" | "Group" => {}
-        other => errors.push(FieldError::not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"])),
+        other => {
+            errors.push(FieldError::not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"]))
+        }
     }
 }
 
@@ -225,7 +233,11 @@ fn ingress_class(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if controller.is_empty() {
         errors.push(FieldError::required(&field, ""));
     } else if !is_domain_path(controller) {
-        errors.push(FieldError::invalid(&field, controller, "must be a domain-prefixed path (such as \"acme.io/foo\")"));
+        errors.push(FieldError::invalid(
+            &field,
+            controller,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ));
     }
     let Some(parameters) = spec.get("parameters") else { return };
     let path = path.child("parameters");
@@ -308,7 +320,9 @@ fn endpoints(object: &Value, errors: &mut Errors) {
                 names.check(name, &here.child("name"), errors);
             }
             let number = number(port, "port").unwrap_or(0);
-            errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)));
+            errors.extend(
+                format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)),
+            );
             check::required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &here, errors);
         }
     }

@@ -17,9 +17,10 @@ pub(super) fn fault(schedule: &str) -> Option<String> {
         return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
     }
     let bounds: [(u32, u32, &[&str]); 5] = [(0, 59, &[]), (0, 23, &[]), (1, 31, &[]), (1, 12, &MONTHS), (0, 6, &DAYS)];
-    fields.iter().zip(bounds).find_map(|(field, (low, high, names))| {
-        field.split(',').find_map(|part| part_fault(part, low, high, names))
-    })
+    fields
+        .iter()
+        .zip(bounds)
+        .find_map(|(field, (low, high, names))| field.split(',').find_map(|part| part_fault(part, low, high, names)))
 }
 
 /// What is wrong with one part of a field: a value, a range, either with a step.
@@ -31,11 +32,15 @@ fn part_fault(part: &str, low: u32, high: u32, names: &[&str]) -> Option<String>
             return Ok(u32::try_from(at).unwrap_or(0) + u32::from(names.len() == 12));
         }
         text.parse::<u32>().map_err(|_| {
-            let problem = if text.is_empty() || text.parse::<i64>().is_err() { "invalid syntax" } else { "value out of range" };
+            let problem =
+                if text.is_empty() || text.parse::<i64>().is_err() { "invalid syntax" } else { "value out of range" };
             if text.starts_with('-') && text.parse::<i64>().is_ok() {
                 format!("negative number ({text}) not allowed: {text}")
             } else {
-                format!("failed to parse int from {text}: strconv.Atoi: parsing {}: {problem}", crate::field::quote(text))
+                format!(
+                    "failed to parse int from {text}: strconv.Atoi: parsing {}: {problem}",
+                    crate::field::quote(text)
+                )
             }
         })
     };

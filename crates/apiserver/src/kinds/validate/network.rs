@@ -113,7 +113,8 @@ fn is_strictly_within(part: &str, whole: &str) -> bool {
             std::net::IpAddr::V6(address) => Some((u128::from(address), bits.parse().ok()?, false)),
         }
     };
-    let (Some((inner, inner_bits, inner_v4)), Some((outer, outer_bits, outer_v4))) = (parsed(part), parsed(whole)) else {
+    let (Some((inner, inner_bits, inner_v4)), Some((outer, outer_bits, outer_v4))) = (parsed(part), parsed(whole))
+    else {
         return false;
     };
     let mask = u128::MAX.checked_shl(128 - outer_bits).unwrap_or(0);
@@ -216,7 +217,9 @@ fn ingress_path(entry: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn backend(backend: &Value, path: &Path<'_>, errors: &mut Errors) {
     match (backend.get("resource"), backend.get("service")) {
-        (Some(_), Some(_)) => errors.push(FieldError::invalid(path, "", "cannot set both resource and service backends")),
+        (Some(_), Some(_)) => {
+            errors.push(FieldError::invalid(path, "", "cannot set both resource and service backends"))
+        }
         (None, None) => errors.push(FieldError::invalid(path, "", "resource or service backend is required")),
         (Some(_), None) => {}
         (None, Some(service)) => {
@@ -232,7 +235,9 @@ fn backend(backend: &Value, path: &Path<'_>, errors: &mut Errors) {
                 (0, "") => errors.push(FieldError::required(path, "port name or number is required")),
                 (0, named) => faults(format::port_name(named), named, &port_path.child("name"), errors),
                 (number, "") => errors.extend(
-                    format::port_number(number).iter().map(|fault| FieldError::invalid(&port_path.child("number"), number, fault)),
+                    format::port_number(number)
+                        .iter()
+                        .map(|fault| FieldError::invalid(&port_path.child("number"), number, fault)),
                 ),
                 _ => errors.push(FieldError::invalid(path, "", "cannot set both port name & port number")),
             }

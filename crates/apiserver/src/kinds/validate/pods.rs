@@ -67,14 +67,23 @@ pub(super) fn pod_spec(spec: &Value, place: Place, path: &Path<'_>, errors: &mut
     if let Some(config) = spec.get("dnsConfig") {
         dns_config(config, &dns, errors);
     }
-    for (name, rule) in [("serviceAccountName", format::dns_subdomain as fn(&str) -> format::Faults), ("nodeName", format::dns_subdomain)] {
+    for (name, rule) in [
+        ("serviceAccountName", format::dns_subdomain as fn(&str) -> format::Faults),
+        ("nodeName", format::dns_subdomain),
+    ] {
         let value = text(spec, name);
         if !value.is_empty() {
             faults(rule(value), value, &path.child(name), errors);
         }
     }
-    if let Some(seconds) = number(spec, "activeDeadlineSeconds").filter(|seconds| !(1..=i64::from(i32::MAX)).contains(seconds)) {
-        errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), seconds, &format::range(1, i64::from(i32::MAX))));
+    if let Some(seconds) =
+        number(spec, "activeDeadlineSeconds").filter(|seconds| !(1..=i64::from(i32::MAX)).contains(seconds))
+    {
+        errors.push(FieldError::invalid(
+            &path.child("activeDeadlineSeconds"),
+            seconds,
+            &format::range(1, i64::from(i32::MAX)),
+        ));
     }
     for name in ["hostname", "subdomain"] {
         let value = text(spec, name);
@@ -95,7 +104,13 @@ pub(super) fn pod_spec(spec: &Value, place: Place, path: &Path<'_>, errors: &mut
 
 fn required_choices(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     check::required_one_of(spec, "restartPolicy", &RESTART_POLICIES, path, errors);
-    check::required_one_of(spec, "dnsPolicy", &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"], path, errors);
+    check::required_one_of(
+        spec,
+        "dnsPolicy",
+        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        path,
+        errors,
+    );
     one_of(spec, "preemptionPolicy", &["Never", "PreemptLowerPriority"], path, errors);
 }
 
@@ -113,7 +128,11 @@ impl<'a> Containers<'a> {
         }
         let image = text(container, "image");
         if required(container, "image", path, errors) && image.trim() != image {
-            errors.push(FieldError::invalid(&path.child("image"), image, "must not have leading or trailing whitespace"));
+            errors.push(FieldError::invalid(
+                &path.child("image"),
+                image,
+                "must not have leading or trailing whitespace",
+            ));
         }
         self.lifecycle(container, path, errors);
         self.probes(container, path, errors);
@@ -151,7 +170,9 @@ impl<'a> Containers<'a> {
             let Some(probe) = container.get(name) else { continue };
             let path = path.child(name);
             handlers(probe, &["exec", "httpGet", "tcpSocket", "grpc"], &path, errors);
-            for number in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
+            for number in
+                ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
+            {
                 check::not_negative(probe, number, &path, errors);
             }
             if name != "readinessProbe" && number(probe, "successThreshold").is_some_and(|threshold| threshold != 1) {
@@ -229,7 +250,9 @@ fn handlers(handler: &Value, ways: &[&str], path: &Path<'_>, errors: &mut Errors
             continue;
         }
         match *way {
-            "exec" if list(action, "command").is_empty() => errors.push(FieldError::required(&path.child("command"), "")),
+            "exec" if list(action, "command").is_empty() => {
+                errors.push(FieldError::required(&path.child("command"), ""))
+            }
             "httpGet" => {
                 required(action, "path", &path, errors);
                 check::port(action.get("port"), &path.child("port"), errors);
@@ -266,11 +289,15 @@ fn ports(container: &Value, path: &Path<'_>, errors: &mut Errors) {
         match number(port, "containerPort").unwrap_or(0) {
             0 => errors.push(FieldError::required(&here.child("containerPort"), "")),
             number => errors.extend(
-                format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("containerPort"), number, fault)),
+                format::port_number(number)
+                    .iter()
+                    .map(|fault| FieldError::invalid(&here.child("containerPort"), number, fault)),
             ),
         }
         if let Some(host) = number(port, "hostPort").filter(|host| *host != 0) {
-            errors.extend(format::port_number(host).iter().map(|fault| FieldError::invalid(&here.child("hostPort"), host, fault)));
+            errors.extend(
+                format::port_number(host).iter().map(|fault| FieldError::invalid(&here.child("hostPort"), host, fault)),
+            );
         }
         check::required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &here, errors);
     }
@@ -392,7 +419,10 @@ fn seccomp(context: &Value, path: &Path<'_>, errors: &mut Errors) {
     let local = text(profile, "localhostProfile");
     match text(profile, "type") {
         "Localhost" if local.is_empty() => {
-            errors.push(FieldError::required(&path.child("localhostProfile"), "must be set when seccomp type is Localhost"));
+            errors.push(FieldError::required(
+                &path.child("localhostProfile"),
+                "must be set when seccomp type is Localhost",
+            ));
         }
         "Localhost" => {}
         "RuntimeDefault" | "Unconfined" if !local.is_empty() => {
@@ -416,7 +446,10 @@ fn container_security(context: &Value, path: &Path<'_>, errors: &mut Errors) {
         let local = text(profile, "localhostProfile");
         match text(profile, "type") {
             "Localhost" if local.is_empty() => {
-                errors.push(FieldError::required(&path.child("localhostProfile"), "must be set when AppArmor type is Localhost"));
+                errors.push(FieldError::required(
+                    &path.child("localhostProfile"),
+                    "must be set when AppArmor type is Localhost",
+                ));
             }
             kind if kind != "Localhost" && !local.is_empty() => {
                 let detail = "can only be set when AppArmor type is Localhost";
@@ -458,7 +491,8 @@ fn scheduling(spec: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) 
 pub(super) fn tolerations(all: &[Value], path: &Path<'_>, errors: &mut Errors) {
     for (at, toleration) in all.iter().enumerate() {
         let path = path.index(at);
-        let (key, operator, effect) = (text(toleration, "key"), text(toleration, "operator"), text(toleration, "effect"));
+        let (key, operator, effect) =
+            (text(toleration, "key"), text(toleration, "operator"), text(toleration, "effect"));
         if !key.is_empty() {
             faults(format::qualified_name(key), key, &path.child("key"), errors);
         }

@@ -19,18 +19,27 @@ pub(super) fn service(object: &Value, errors: &mut Errors) {
     let path = Path::ROOT.child("spec");
     let kind = text(spec, "type");
     let headless = text(spec, "clusterIP") == "None";
-    let outside = matches!(kind, "LoadBalancer" | "NodePort") || (kind == "ClusterIP" && !list(spec, "externalIPs").is_empty());
+    let outside =
+        matches!(kind, "LoadBalancer" | "NodePort") || (kind == "ClusterIP" && !list(spec, "externalIPs").is_empty());
     if list(spec, "ports").is_empty() && !headless && kind != "ExternalName" {
         errors.push(FieldError::required(&path.child("ports"), ""));
     }
     match kind {
         "LoadBalancer" if headless => {
             let addresses = path.child("clusterIPs");
-            errors.push(FieldError::invalid(&addresses.index(0), "None", "may not be set to 'None' for LoadBalancer services"));
+            errors.push(FieldError::invalid(
+                &addresses.index(0),
+                "None",
+                "may not be set to 'None' for LoadBalancer services",
+            ));
         }
         "NodePort" if headless => {
             let addresses = path.child("clusterIPs");
-            errors.push(FieldError::invalid(&addresses.index(0), "None", "may not be set to 'None' for NodePort services"));
+            errors.push(FieldError::invalid(
+                &addresses.index(0),
+                "None",
+                "may not be set to 'None' for NodePort services",
+            ));
         }
         "ExternalName" => external_name(spec, &path, errors),
         _ => {}
@@ -93,7 +102,9 @@ fn ports(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             names.check(name, &here.child("name"), errors);
         }
         let number = number(port, "port").unwrap_or(0);
-        errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)));
+        errors.extend(
+            format::port_number(number).iter().map(|fault| FieldError::invalid(&here.child("port"), number, fault)),
+        );
         check::required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &here, errors);
         check::port(Some(port.get("targetPort").unwrap_or(&Value::from(number))), &here.child("targetPort"), errors);
     }
@@ -113,7 +124,9 @@ fn node_ports(spec: &Value, all: &[Value], path: &Path<'_>, errors: &mut Errors)
 }
 
 fn affinity_timeout(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(seconds) = spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").and_then(Value::as_i64) else { return };
+    let Some(seconds) = spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").and_then(Value::as_i64) else {
+        return;
+    };
     if !(1..=86_400).contains(&seconds) {
         let (config, client) = (path.child("sessionAffinityConfig"), "clientIP");
         let client = config.child(client);

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Errors,
-    affinity,
+    Errors, affinity,
     check::{self, Once, faults, list, members, number, one_of, required, text},
     volumes,
 };
@@ -105,7 +104,9 @@ fn node_affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     match spec.get("nodeAffinity") {
         Some(wanted) => match wanted.get("required") {
             Some(selector) => affinity::node_selector(selector, &field.child("required"), errors),
-            None => errors.push(FieldError::required(&field.child("required"), "must specify required node constraints")),
+            None => {
+                errors.push(FieldError::required(&field.child("required"), "must specify required node constraints"))
+            }
         },
         None if spec.get("local").is_some() => {
             errors.push(FieldError::required(&field, "Local volume requires node affinity"));
@@ -116,7 +117,9 @@ fn node_affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn sources(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut given = 0;
-    for (name, source) in spec.as_object().into_iter().flatten().filter(|(name, _)| !NOT_SOURCES.contains(&name.as_str())) {
+    for (name, source) in
+        spec.as_object().into_iter().flatten().filter(|(name, _)| !NOT_SOURCES.contains(&name.as_str()))
+    {
         let here = path.child(name);
         given += 1;
         if given > 1 {

@@ -54,7 +54,11 @@ fn template(spec: &Value, selector: Option<&Value>, path: &Path<'_>, errors: &mu
     if usable.is_some_and(|selector| !check::selects(selector, labels)) {
         let metadata = here.child("metadata");
         let shown = labels.cloned().unwrap_or(Value::Null);
-        errors.push(FieldError::invalid(&metadata.child("labels"), shown, "`selector` does not match template `labels`"));
+        errors.push(FieldError::invalid(
+            &metadata.child("labels"),
+            shown,
+            "`selector` does not match template `labels`",
+        ));
     }
     pods::template(template, &here, errors);
 }
@@ -129,13 +133,15 @@ fn deployment_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let rolling_path = path.child("rollingUpdate");
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("Recreate", Some(_)) => {
-            errors.push(FieldError::forbidden(&rolling_path, "may not be specified when strategy `type` is 'Recreate'"));
+            errors
+                .push(FieldError::forbidden(&rolling_path, "may not be specified when strategy `type` is 'Recreate'"));
         }
         ("Recreate", None) => {}
         ("RollingUpdate", Some(rolling)) => {
             check::count_or_percent(rolling, "maxUnavailable", &rolling_path, errors);
             check::count_or_percent(rolling, "maxSurge", &rolling_path, errors);
-            let nothing = |name: &str| rolling.get(name).is_some_and(|value| *value == json!(0) || *value == json!("0%"));
+            let nothing =
+                |name: &str| rolling.get(name).is_some_and(|value| *value == json!(0) || *value == json!("0%"));
             if nothing("maxUnavailable") && nothing("maxSurge") {
                 let shown = rolling.get("maxUnavailable").cloned().unwrap_or_default();
                 let detail = "may not be 0 when `maxSurge` is 0";
@@ -189,11 +195,18 @@ fn daemon_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let field = path.child("selector");
     check::selector(Some(selector), &field, errors);
     let refused = refused_selector(spec);
-    if !refused && !check::is_empty_selector(selector) && !check::selects(selector, spec.pointer("/template/metadata/labels")) {
+    if !refused
+        && !check::is_empty_selector(selector)
+        && !check::selects(selector, spec.pointer("/template/metadata/labels"))
+    {
         let (here, metadata) = (path.child("template"), "metadata");
         let metadata = here.child(metadata);
         let shown = spec.pointer("/template/metadata/labels").cloned().unwrap_or(Value::Null);
-        errors.push(FieldError::invalid(&metadata.child("labels"), shown, "`selector` does not match template `labels`"));
+        errors.push(FieldError::invalid(
+            &metadata.child("labels"),
+            shown,
+            "`selector` does not match template `labels`",
+        ));
     }
     if check::is_empty_selector(selector) {
         let detail = "empty selector is invalid for daemonset";
@@ -228,7 +241,10 @@ fn daemon_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
                 errors.push(FieldError::invalid(&rolling_path.child("maxSurge"), shown, detail));
             }
             if gone == 0 && extra == 0 {
-                errors.push(FieldError::required(&rolling_path.child("maxUnavailable"), "cannot be 0 when maxSurge is 0"));
+                errors.push(FieldError::required(
+                    &rolling_path.child("maxUnavailable"),
+                    "cannot be 0 when maxSurge is 0",
+                ));
             }
             check::at_most_whole(rolling, "maxUnavailable", &rolling_path, errors);
             check::at_most_whole(rolling, "maxSurge", &rolling_path, errors);
@@ -295,7 +311,8 @@ fn stateful_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("", _) => errors.push(FieldError::required(&path, "")),
         ("OnDelete", Some(rolling)) => {
-            let shown = json!({ "Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable") });
+            let shown =
+                json!({ "Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable") });
             errors.push(FieldError::invalid(&rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'"));
         }
         ("RollingUpdate", Some(rolling)) => not_negative(rolling, "partition", &rolling_path, errors),
@@ -357,7 +374,11 @@ fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(&path.child("completions"), "when completion mode is Indexed"));
     }
     if let (Some(limit), false) = (number(spec, "backoffLimitPerIndex"), indexed) {
-        errors.push(FieldError::invalid(&path.child("backoffLimitPerIndex"), limit, "requires indexed completion mode"));
+        errors.push(FieldError::invalid(
+            &path.child("backoffLimitPerIndex"),
+            limit,
+            "requires indexed completion mode",
+        ));
     }
     if number(spec, "maxFailedIndexes").is_some() && number(spec, "backoffLimitPerIndex").is_none() {
         errors.push(FieldError::required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
