@@ -212,6 +212,14 @@ fn resource_of<'a>(registry: &'a Registry, key: &Key) -> Option<&'a Arc<Resource
         .find(|resource| resource.plural == key.resource() && verbs::is_native(resource))
 }
 
+/// Waits for a time that may never come.
+async fn sleep_until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn log_failure<T>(what: &str, result: &Result<T, Status>) {
     if let Err(status) = result {
         tracing::warn!(error = status.message(), "{what}");

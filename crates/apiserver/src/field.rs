@@ -219,27 +219,5 @@ fn json(value: &Value) -> String {
 
 /// Text in double quotes as Go prints it.
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0b' => quoted.push_str("\\v"),
-            '\x0c' => quoted.push_str("\\f"),
-            low if (low as u32) < 0x20 || low as u32 == 0x7f => quoted.push_str(&format!("\\x{:02x}", low as u32)),
-            // Go quotes what is neither letter, mark, number, punctuation nor symbol; of these only separators and controls occur in practice.
-            odd if odd.is_control() || (odd.is_whitespace() && odd != ' ') => {
-                quoted.push_str(&format!("\\u{:04x}", odd as u32));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
+    crate::gotext::quote(text)
 }

@@ -10,6 +10,8 @@ mod gotext;
 pub mod identity;
 mod json;
 pub mod kinds;
+#[cfg(test)]
+mod never_panics;
 mod object;
 pub mod openapi;
 mod page;

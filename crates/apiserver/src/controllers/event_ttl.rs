@@ -41,7 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Written>) 
                 let age = written.created.map_or(Duration::ZERO, |created| age(&shared, created));
                 waiting.push_back((Instant::now() + shared.config.event_ttl.saturating_sub(age), written));
             }
-            () = sleep_until(next) => {
+            () = super::sleep_until(next) => {
                 if let Some((_, written)) = waiting.pop_front() {
                     expire(&shared, &written).await;
                 }
@@ -52,13 +52,6 @@ pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Written>) 
 
 fn age(shared: &Shared, created: Timestamp) -> Duration {
     (shared.config.clock)().duration_since(created).try_into().unwrap_or_default()
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Removes an event that nobody has written since.

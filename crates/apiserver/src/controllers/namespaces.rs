@@ -37,7 +37,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Key>) {
                 Some(key) => key,
                 None => return,
             },
-            () = sleep_until(next) => match waiting.pop_first() {
+            () = super::sleep_until(next) => match waiting.pop_first() {
                 Some(((_, key), ())) => key,
                 None => continue,
             },
@@ -53,13 +53,6 @@ pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Key>) {
                 waiting.insert((Instant::now() + wait, key), ());
             }
         }
-    }
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
 

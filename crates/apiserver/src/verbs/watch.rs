@@ -17,7 +17,7 @@ use super::{
     read,
 };
 use crate::{
-    answer::{self, TableView},
+    answer::{self, Include, TableView},
     body::Body,
     object::{Opening, Stored},
     registry::Resource,
@@ -285,7 +285,10 @@ impl Renderer {
         }
         answer::complete(&self.resource, &mut object);
         out.extend_from_slice(br#"{"type":"BOOKMARK","object":"#);
+        // A table has no other place for what a bookmark says.
+        let include = std::mem::replace(&mut self.view.include, Include::Metadata);
         self.value(out, &object);
+        self.view.include = include;
         out.extend_from_slice(b"}\n");
     }
 }

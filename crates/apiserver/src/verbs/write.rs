@@ -263,6 +263,7 @@ impl<'a> Writer<'a> {
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
         let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
+        causes.extend(repeated(&errors));
         causes.extend(errors.into_iter().map(Cause::from));
         if !causes.is_empty() {
             return Err(Status::invalid(kind(self.shown), name, causes));
@@ -328,6 +329,14 @@ pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
 
 fn invalid(field: &str, message: String) -> Cause {
     Cause { reason: "FieldValueInvalid", message, field: field.to_owned() }
+}
+
+/// What is wrong with labels, annotations and owners is found by four checks of Kubernetes' in turn, and each lists it.
+fn repeated(errors: &[FieldError]) -> Vec<Cause> {
+    const CHECKED: [&str; 3] = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+    let checked = errors.iter().filter(|error| CHECKED.iter().any(|field| error.field.starts_with(field)));
+    let once: Vec<Cause> = checked.cloned().map(Cause::from).collect();
+    std::iter::repeat_n(once, 3).flatten().collect()
 }
 
 /// Finalizers may only be taken away from what is being deleted. Kubernetes checks this here and with the rest of the

@@ -285,7 +285,7 @@ mod tests {
             r#"{"k":true,"j":"y","i":31,"h":8,"g":"2024-01-02","f":null,"e":1000,"d":1.5}"#,
         );
         check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"k":"hi","1":"x","true":"z"}"#);
-        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  y: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"y":2,"x":1}}"#);
+        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  z: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"z":2,"x":1}}"#);
     }
 
     #[test]
