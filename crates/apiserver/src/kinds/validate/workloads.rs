@@ -50,8 +50,8 @@ fn template(spec: &Value, selector: Option<&Value>, path: &Path<'_>, errors: &mu
     let template = spec.get("template").unwrap_or(&empty);
     let here = path.child("template");
     let labels = template.pointer("/metadata/labels");
-    let usable = selector.filter(|selector| !check::is_empty_selector(selector));
-    if usable.is_some_and(|selector| !check::selects(selector, labels)) {
+    // Without a selector nothing is selected, with an empty one everything.
+    if selector.is_none_or(|selector| !check::selects(selector, labels)) {
         let metadata = here.child("metadata");
         let shown = labels.cloned().unwrap_or(Value::Null);
         errors.push(FieldError::invalid(
@@ -94,6 +94,19 @@ fn needed_selector(spec: &Value, owner: &str, path: &Path<'_>, errors: &mut Erro
     }
 }
 
+/// A selector as it is shown: keys and operators stand there even where they are empty.
+fn shown_selector(spec: &Value) -> Value {
+    let mut shown = spec.get("selector").cloned().unwrap_or_default();
+    for expression in shown.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
+        for name in ["key", "operator"] {
+            if expression.get(name).is_none() {
+                expression[name] = "".into();
+            }
+        }
+    }
+    shown
+}
+
 /// Whether the selector itself was refused.
 fn refused_selector(spec: &Value) -> bool {
     let mut errors = Errors::new();
@@ -105,8 +118,7 @@ fn deployment(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     not_negative(spec, "replicas", path, errors);
     needed_selector(spec, "deployment", path, errors);
     if refused_selector(spec) {
-        let shown = spec.get("selector").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("selector"), shown, "invalid label selector"));
+        errors.push(FieldError::invalid(&path.child("selector"), shown_selector(spec), "invalid label selector"));
     } else {
         template(spec, spec.get("selector"), path, errors);
         runs_forever(spec, Some("ReplicaSet"), path, errors);
@@ -153,10 +165,14 @@ fn deployment_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::required(&rolling_path, "this should be defaulted and never be nil"));
         }
         (other, _) => {
-            let shown = json!({ "Type": other, "RollingUpdate": null });
-            errors.push(FieldError::not_supported(&path, shown, &["Recreate", "RollingUpdate"]));
+            errors.push(FieldError::not_supported_shown(&path, &strategy_shown(other), &["Recreate", "RollingUpdate"]));
         }
     }
+}
+
+/// A strategy of an unknown type, as it is shown.
+fn strategy_shown(kind: &str) -> String {
+    format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(kind))
 }
 
 fn replica_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -164,8 +180,7 @@ fn replica_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     not_negative(spec, "minReadySeconds", path, errors);
     needed_selector(spec, "deployment", path, errors);
     if refused_selector(spec) {
-        let shown = spec.get("selector").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("selector"), shown, "invalid label selector"));
+        errors.push(FieldError::invalid(&path.child("selector"), shown_selector(spec), "invalid label selector"));
     } else {
         template(spec, spec.get("selector"), path, errors);
         runs_forever(spec, Some("ReplicaSet"), path, errors);
@@ -194,11 +209,9 @@ fn daemon_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let selector = spec.get("selector").unwrap_or(&empty);
     let field = path.child("selector");
     check::selector(Some(selector), &field, errors);
-    let refused = refused_selector(spec);
-    if !refused
-        && !check::is_empty_selector(selector)
-        && !check::selects(selector, spec.pointer("/template/metadata/labels"))
-    {
+    let labels = spec.pointer("/template/metadata/labels");
+    let selects = spec.get("selector").is_some_and(|selector| check::selects(selector, labels));
+    if !selects && !refused_selector(spec) {
         let (here, metadata) = (path.child("template"), "metadata");
         let metadata = here.child(metadata);
         let shown = spec.pointer("/template/metadata/labels").cloned().unwrap_or(Value::Null);
@@ -208,7 +221,7 @@ fn daemon_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             "`selector` does not match template `labels`",
         ));
     }
-    if check::is_empty_selector(selector) {
+    if spec.get("selector").is_some_and(check::is_empty_selector) {
         let detail = "empty selector is invalid for daemonset";
         errors.push(FieldError::invalid(&field, selector.clone(), detail));
     }
@@ -251,8 +264,7 @@ fn daemon_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         ("RollingUpdate", None) => errors.push(FieldError::required(&rolling_path, "")),
         (other, _) => {
-            let shown = json!({ "Type": other, "RollingUpdate": null });
-            errors.push(FieldError::not_supported(&path, shown, &["RollingUpdate", "OnDelete"]));
+            errors.push(FieldError::not_supported_shown(&path, &strategy_shown(other), &["RollingUpdate", "OnDelete"]));
         }
     }
 }
@@ -287,7 +299,7 @@ fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     if refused_selector(spec) {
-        errors.push(FieldError::invalid(&selector, spec.get("selector").cloned().unwrap_or_default(), ""));
+        errors.push(FieldError::invalid(&selector, shown_selector(spec), ""));
     } else {
         template(spec, spec.get("selector"), path, errors);
     }
@@ -311,15 +323,23 @@ fn stateful_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("", _) => errors.push(FieldError::required(&path, "")),
         ("OnDelete", Some(rolling)) => {
+            let part = |name: &str| rolling.get(name).cloned().unwrap_or(Value::Null);
             let shown =
-                json!({ "Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable") });
-            errors.push(FieldError::invalid(&rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'"));
+                format!("{{\"Partition\":{},\"MaxUnavailable\":{}}}", part("partition"), part("maxUnavailable"));
+            errors.push(FieldError::invalid_shown(
+                &rolling_path,
+                &shown,
+                "only allowed for updateStrategy 'RollingUpdate'",
+            ));
         }
         ("RollingUpdate", Some(rolling)) => not_negative(rolling, "partition", &rolling_path, errors),
         ("OnDelete" | "RollingUpdate", None) => {}
         (other, _) => {
-            let shown = json!({ "Type": other, "RollingUpdate": null });
-            errors.push(FieldError::invalid(&path, shown, "must be 'RollingUpdate' or 'OnDelete'"));
+            errors.push(FieldError::invalid_shown(
+                &path,
+                &strategy_shown(other),
+                "must be 'RollingUpdate' or 'OnDelete'",
+            ));
         }
     }
 }
@@ -332,16 +352,18 @@ fn job(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
     job_spec(spec, path, errors);
     match spec.get("selector") {
         None => errors.push(FieldError::required(&selector, "")),
-        Some(wanted) => {
-            check::selector(Some(wanted), &selector, errors);
-            if !check::selects(wanted, spec.pointer("/template/metadata/labels")) {
-                let (template, metadata) = (path.child("template"), "metadata");
-                let metadata = template.child(metadata);
-                let shown = spec.pointer("/template/metadata/labels").cloned().unwrap_or(Value::Null);
-                let detail = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid(&metadata.child("labels"), shown, detail));
-            }
-        }
+        Some(wanted) => check::selector(Some(wanted), &selector, errors),
+    }
+    let labels = spec.pointer("/template/metadata/labels");
+    if !spec.get("selector").is_some_and(|wanted| check::selects(wanted, labels)) {
+        let template = path.child("template");
+        let metadata = template.child("metadata");
+        let shown = labels.cloned().unwrap_or(Value::Null);
+        errors.push(FieldError::invalid(
+            &metadata.child("labels"),
+            shown,
+            "`selector` does not match template `labels`",
+        ));
     }
 }
 
@@ -474,4 +496,5 @@ fn autoscaler(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     } else if version.is_empty() {
         errors.push(FieldError::invalid(&field, version, "apiVersion must specify API group"));
     }
+    super::autoscaling::metrics_and_behavior(spec, path, errors);
 }
