@@ -170,8 +170,10 @@ async fn spec_resync(wire: Wire) {
 
     // An agent with a memory lists what it has when it reconnects.
     let connected = agent(mqtt_config(&broker, "cluster1-agent-client"), wire.dialect, Memory::default()).await;
-    until("the new version", || async { connected.version("work-2").await.is_some_and(|version| version.get() == 2) })
-        .await;
+    for (work, version) in [("work-1", 1), ("work-2", 2)] {
+        let current = || async { connected.version(work).await.is_some_and(|known| known.get() == version) };
+        until("the current version", current).await;
+    }
     connected.handle.call(|agent: &mut orrery_works::Agent, now| ((), agent.connected(now))).await.unwrap();
     let listed = witness.wait_for(wire.spec_resync, |sighting| {
         sighting.payload.contains("work-1")
