@@ -28,7 +28,8 @@ pub(crate) struct Core {
     /// Held by whoever changes the image, for as long as it takes to make a group of changes visible.
     maker: Mutex<Maker>,
     feed: Mutex<Feed>,
-    /// The newest revision that readers see. It moves only after its changes are in the image and with the watchers.
+    /// The newest revision that readers see. It moves when its changes are in the image, under the lock of the feed, which is
+    /// held until they are with the watchers too.
     revision: AtomicU64,
     epoch: Mutex<Epoch>,
 }
@@ -72,6 +73,12 @@ impl Core {
         Revision::new(self.revision.load(Ordering::Acquire))
     }
 
+    /// The newest revision whose changes are with the watchers.
+    pub(crate) fn told_revision(&self) -> Revision {
+        let _feed = self.feed.lock();
+        self.revision()
+    }
+
     pub(crate) fn epoch(&self) -> Epoch {
         *self.epoch.lock()
     }
@@ -99,12 +106,13 @@ impl Core {
         let events = self.enter(&mut maker, changes);
         let Some(last) = events.last().map(Event::revision) else { return };
         let mut feed = self.feed.lock();
+        // Whoever is told of a change and then reads must see it.
+        self.revision.store(last.get(), Ordering::Release);
         for event in events {
             self.counters.delivered.add(feed.buckets.dispatch(&event));
             feed.history.push(event);
             self.counters.changes.add(1);
         }
-        self.revision.store(last.get(), Ordering::Release);
         self.evict(&mut feed, Revision::ZERO);
     }
 

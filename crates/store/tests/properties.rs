@@ -265,3 +265,30 @@ fn a_read_at_a_revision_never_changes() {
         }
     });
 }
+
+/// Whoever is told of a change and then reads sees it.
+#[test]
+fn what_a_watcher_was_told_is_read() {
+    runtime().block_on(async {
+        let store = Store::memory(Config { watch_queue_events: 100_000, ..Config::default() }).unwrap();
+        let mut watcher = store.watch(scope(), Selector::everything(), Revision::ZERO).unwrap();
+        let writer = {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for number in 0..20_000_u32 {
+                    let batch = Batch::new().put(thing((number % 100) as u8), Expect::Anything, Content::new("x"));
+                    store.commit(batch).await.unwrap();
+                }
+            })
+        };
+        let mut last = Revision::ZERO;
+        while last.get() < 20_000 {
+            if let Watched::Event(event) = watcher.next().await.unwrap() {
+                last = event.revision();
+                assert!(store.get(event.object.key()).unwrap().modified() >= last);
+                assert!(store.revision() >= last);
+            }
+        }
+        writer.await.unwrap();
+    });
+}

@@ -98,7 +98,6 @@ impl Watcher {
         if let Some(event) = self.backlog.pop_front() {
             return Ok(Some(Watched::Event(event)));
         }
-        let revision = self.core.revision();
         let mut queue = self.sink.queue.lock();
         if let Some(event) = queue.events.pop_front() {
             queue.bytes -= event.weight();
@@ -110,13 +109,21 @@ impl Watcher {
         if let Some(ended) = &queue.ended {
             return Err(ended.clone());
         }
-        Ok(std::mem::take(&mut queue.progress_wanted).then_some(Watched::Progress(revision)))
+        if !std::mem::take(&mut queue.progress_wanted) {
+            return Ok(None);
+        }
+        drop(queue);
+        match self.progress() {
+            Some(revision) => Ok(Some(Watched::Progress(revision))),
+            // Something arrived this very moment.
+            None => self.try_next(),
+        }
     }
 
     /// The revision up to which this watcher has been told everything, unless something is waiting for it.
     pub fn progress(&mut self) -> Option<Revision> {
-        // Changes are queued before their revision is current, so the order of these two reads matters.
-        let revision = self.core.revision();
+        // What is told is queued already, so the order of these two reads matters.
+        let revision = self.core.told_revision();
         let told = self.catching_up.is_none() && self.backlog.is_empty() && {
             let queue = self.sink.queue.lock();
             queue.events.is_empty() && queue.ended.is_none()
