@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use rustix::fs::FallocateFlags;
@@ -49,6 +50,10 @@ pub(crate) struct Disk {
 }
 
 const LOCK: &str = "LOCK";
+/// How long a lock is waited for: a process that was just ended, or a program that was just started by the last owner and
+/// has not yet let go of what it inherited, holds it for a moment.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 impl Disk {
     /// A directory that need not be a store's own.
@@ -62,10 +67,14 @@ impl Disk {
         fs::create_dir_all(path).map_err(|error| failed("create", error))?;
         let options = fs::File::options().create(true).truncate(false).write(true).open(path.join(LOCK));
         let lock = options.map_err(|error| failed("open the lock of", error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
-            Err(fs::TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
-            Err(fs::TryLockError::Error(error)) => Err(failed("lock", error)),
+        let given_up = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < given_up => std::thread::sleep(LOCK_RETRY),
+                Err(fs::TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.to_owned() }),
+                Err(fs::TryLockError::Error(error)) => return Err(failed("lock", error)),
+            }
         }
     }
 }
