@@ -1,1 +1,142 @@
 //! The Common Expression Language as Kubernetes speaks it.
+//!
+//! An [`Environment`] says what an expression may refer to; compiling checks its types and gives a [`Program`], which knows what
+//! it can cost and runs on JSON without copying it. [`rules`] are the validation rules of custom resources. Errors and
+//! costs are those of Kubernetes 1.34, because its API tells them to users.
+//!
+//! ```
+//! use orrery_cel::{Environment, Type, Value};
+//!
+//! let environment = Environment::standard().variable("obj", Type::map(Type::String, Type::Dyn));
+//! let program = environment.compile("obj.spec.replicas > 3")?;
+//! let obj = serde_json::json!({"spec": {"replicas": 5}});
+//! let outcome = program.run(&[Some(Value::from_json(&obj))], 1_000_000);
+//! assert!(matches!(outcome.value, Ok(Value::Bool(true))));
+//! # Ok::<(), orrery_cel::CompileError>(())
+//! ```
+
+mod ast;
+mod check;
+mod cost;
+mod declare;
+mod error;
+mod eval;
+mod format;
+mod library;
+mod parse;
+mod pattern;
+mod plan;
+pub mod rules;
+mod schema;
+mod time;
+mod types;
+mod value;
+
+pub use cost::Range;
+pub use error::{CompileError, EvalError};
+pub use schema::{Declaration, Schema};
+pub use types::{StructType, Type};
+pub use value::{Key, List, Map, Text, Value};
+
+use check::Checked;
+use declare::Functions;
+
+/// What an expression may cost when it runs, unless the caller says otherwise: about a tenth of a second.
+pub const COST_LIMIT: u64 = 1_000_000;
+
+/// What an expression may refer to.
+#[derive(Clone)]
+pub struct Environment {
+    functions: &'static Functions,
+    variables: Vec<(String, Type)>,
+}
+
+impl Environment {
+    /// The functions of the language itself.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self { functions: &declare::STANDARD, variables: Vec::new() }
+    }
+
+    /// Those, and what Kubernetes adds.
+    #[must_use]
+    pub fn kubernetes() -> Self {
+        Self { functions: &declare::KUBERNETES, variables: Vec::new() }
+    }
+
+    /// The same with a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, of: Type) -> Self {
+        self.variables.push((name.to_owned(), of));
+        self
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// When it is not well formed, or its types do not fit: all that is wrong, with the places.
+    pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
+        let parsed = parse::parse(expression)?;
+        let checked = check::check(parsed, self.functions, &self.variables)
+            .map_err(|problems| CompileError::new(expression, problems))?;
+        let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
+        match plan::plan(&checked, &names) {
+            Ok(step) => Ok(Program { step, checked, unusable: None }),
+            // A constant that no function can use is found when the program is made, which is told apart from errors before.
+            Err(reason) => Ok(Program { step: plan::Step::Constant(Value::Null), checked, unusable: Some(reason) }),
+        }
+    }
+}
+
+/// An expression that is ready to run.
+#[derive(Debug)]
+pub struct Program {
+    step: plan::Step,
+    checked: Checked,
+    unusable: Option<String>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome<'v> {
+    /// The value, or why there is none.
+    pub value: Result<Value<'v>, EvalError>,
+    /// What it cost.
+    pub cost: u64,
+}
+
+impl Program {
+    /// The type of its value.
+    #[must_use]
+    pub fn output(&self) -> &Type {
+        &self.checked.types[self.checked.root.id]
+    }
+
+    /// Whether it refers to a variable.
+    #[must_use]
+    pub fn uses(&self, variable: &str) -> bool {
+        self.checked.references.iter().any(|name| name == variable)
+    }
+
+    /// Why it can never run though its types fit: a constant pattern that is none.
+    #[must_use]
+    pub fn unusable(&self) -> Option<&str> {
+        self.unusable.as_deref()
+    }
+
+    /// What it can cost on values of a schema, as its first variable.
+    #[must_use]
+    pub fn estimate(&self, declared: Option<&Declaration>) -> Range {
+        cost::estimate(&self.checked, declared)
+    }
+
+    /// Runs it with values for the variables of its environment, in their order. It ends when it costs more than the limit.
+    #[must_use]
+    pub fn run<'v>(&self, variables: &[Option<Value<'v>>], limit: u64) -> Outcome<'v> {
+        if let Some(reason) = &self.unusable {
+            return Outcome { value: Err(EvalError::new(reason.clone())), cost: 0 };
+        }
+        let (value, cost) = eval::run(&self.step, variables, limit);
+        Outcome { value, cost }
+    }
+}

@@ -1,0 +1,181 @@
+//! What the functions do, found by their names.
+
+pub(crate) mod base64;
+pub(crate) mod convert;
+pub(crate) mod cost;
+pub(crate) mod ip;
+mod lists;
+pub(crate) mod named_format;
+mod operators;
+pub(crate) mod quantity;
+pub(crate) mod semver;
+mod strings;
+mod times;
+pub(crate) mod url;
+
+use std::sync::Arc;
+
+use crate::{
+    EvalError,
+    value::{List, Map, Value},
+};
+
+pub(crate) type Outcome<'v> = Result<Value<'v>, EvalError>;
+
+/// A function that can be called.
+#[derive(Clone, Copy)]
+pub(crate) struct Builtin {
+    pub(crate) name: &'static str,
+    /// The one overload that can be meant, if there is only one.
+    pub(crate) overload: Option<&'static str>,
+    pub(crate) run: for<'a, 'v> fn(&'a [Value<'v>]) -> Outcome<'v>,
+}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
+type Run = for<'a, 'v> fn(&'a [Value<'v>]) -> Outcome<'v>;
+
+/// The function of a name.
+pub(crate) fn find(name: &str, overload: Option<&'static str>) -> Option<Builtin> {
+    let tables = [
+        operators::TABLE,
+        convert::TABLE,
+        strings::TABLE,
+        lists::TABLE,
+        times::TABLE,
+        ip::TABLE,
+        quantity::TABLE,
+        semver::TABLE,
+        url::TABLE,
+        named_format::TABLE,
+        OPTIONALS,
+        SHARED,
+    ];
+    let found = tables.iter().flat_map(|table| table.iter()).find(|(known, _)| *known == name);
+    found.map(|(name, run)| Builtin { name, overload, run: *run })
+}
+
+/// A value that an operation does not exist for.
+pub(crate) fn no_overload<'v>() -> Outcome<'v> {
+    Err(EvalError::NoSuchOverload)
+}
+
+pub(crate) fn fail<'v>(message: impl Into<String>) -> Outcome<'v> {
+    Err(EvalError::new(message))
+}
+
+/// Functions of one name that several libraries have.
+const SHARED: &[(&str, Run)] = &[
+    ("indexOf", |args| match args {
+        [Value::List(_), ..] => lists::index_of(args),
+        _ => strings::index_of(args),
+    }),
+    ("lastIndexOf", |args| match args {
+        [Value::List(_), ..] => lists::last_index_of(args),
+        _ => strings::last_index_of(args),
+    }),
+    ("isGreaterThan", |args| match args {
+        [Value::Semver(a), Value::Semver(b)] => Ok(Value::Bool(a.compare(b).is_gt())),
+        [Value::Quantity(a), Value::Quantity(b)] => Ok(Value::Bool(a.compare(b).is_gt())),
+        _ => no_overload(),
+    }),
+    ("isLessThan", |args| match args {
+        [Value::Semver(a), Value::Semver(b)] => Ok(Value::Bool(a.compare(b).is_lt())),
+        [Value::Quantity(a), Value::Quantity(b)] => Ok(Value::Bool(a.compare(b).is_lt())),
+        _ => no_overload(),
+    }),
+    ("compareTo", |args| match args {
+        [Value::Semver(a), Value::Semver(b)] => Ok(Value::Int(a.compare(b) as i64)),
+        [Value::Quantity(a), Value::Quantity(b)] => Ok(Value::Int(a.compare(b) as i64)),
+        _ => no_overload(),
+    }),
+];
+
+const OPTIONALS: &[(&str, Run)] = &[
+    ("optional.of", |args| match args {
+        [value] => Ok(Value::some(value.clone())),
+        _ => no_overload(),
+    }),
+    ("optional.ofNonZeroValue", |args| match args {
+        [value] => Ok(if is_zero(value) { Value::Optional(None) } else { Value::some(value.clone()) }),
+        _ => no_overload(),
+    }),
+    ("optional.none", |_| Ok(Value::Optional(None))),
+    ("value", |args| match args {
+        [Value::Optional(Some(value))] => Ok((**value).clone()),
+        [Value::Optional(None)] => fail("optional.none() dereference"),
+        _ => no_overload(),
+    }),
+    ("hasValue", |args| match args {
+        [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
+        _ => no_overload(),
+    }),
+    ("optional.unwrap", unwrap_all),
+    ("unwrapOpt", unwrap_all),
+    ("first", |args| match args {
+        [Value::List(list)] => at(list, 0),
+        _ => no_overload(),
+    }),
+    ("last", |args| match args {
+        [Value::List(list)] => at(list, list.len().wrapping_sub(1)),
+        _ => no_overload(),
+    }),
+    ("cel.@mapInsert", |args| match args {
+        [Value::Map(map), Value::Map(more)] => merged(map, more),
+        _ => no_overload(),
+    }),
+];
+
+fn at<'v>(list: &List<'v>, place: usize) -> Outcome<'v> {
+    let found = (place < list.len()).then(|| list.get(place)).transpose()?;
+    Ok(Value::Optional(found.map(Arc::new)))
+}
+
+fn unwrap_all<'v>(args: &[Value<'v>]) -> Outcome<'v> {
+    let [Value::List(list)] = args else { return no_overload() };
+    let mut values = Vec::new();
+    for value in list.iter() {
+        match value? {
+            Value::Optional(Some(value)) => values.push((*value).clone()),
+            Value::Optional(None) => {}
+            _ => return no_overload(),
+        }
+    }
+    Ok(Value::list(values))
+}
+
+/// A map with the entries of another, which must be new.
+fn merged<'v>(map: &Map<'v>, more: &Map<'v>) -> Outcome<'v> {
+    let mut entries = std::collections::BTreeMap::new();
+    for source in [map, more] {
+        for key in source.keys() {
+            let Some(lookup) = key.to_key() else { return no_overload() };
+            let Some(value) = source.get(&key)? else { continue };
+            if entries.insert(lookup, (key.clone(), value)).is_some() {
+                return fail(format!("insert failed: key {} already exists", key.display()));
+            }
+        }
+    }
+    Ok(Value::Map(Map::Owned(Arc::new(entries))))
+}
+
+fn is_zero(value: &Value<'_>) -> bool {
+    match value {
+        Value::Null
+        | Value::Bool(false)
+        | Value::Int(0)
+        | Value::Uint(0)
+        | Value::Duration(0)
+        | Value::Optional(None) => true,
+        Value::Double(value) => *value == 0.0,
+        Value::String(text) => text.as_ref().is_empty(),
+        Value::Bytes(bytes) => bytes.is_empty(),
+        Value::List(list) => list.len() == 0,
+        Value::Map(map) => map.len() == 0,
+        _ => false,
+    }
+}

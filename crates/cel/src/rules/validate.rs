@@ -1,0 +1,291 @@
+//! Which rules an object fails.
+
+use serde_json::Value as Json;
+
+use super::{Node, Rule, Rules};
+use crate::{COST_LIMIT, EvalError, Value, schema::ListType};
+
+/// What all rules together may cost for one object: about a second.
+const OBJECT_LIMIT: u64 = 10_000_000;
+/// A longer message is not told.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+/// A rule that an object fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The field, from the object on: `spec.list[0]`; empty for the object itself.
+    pub field: String,
+    /// `type` of the schema there, which is told in place of the value.
+    pub type_name: String,
+    /// How it is told.
+    pub reason: Reason,
+    /// For people.
+    pub message: String,
+}
+
+/// How a failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The value is wrong.
+    Invalid,
+    /// The value is not allowed.
+    Forbidden,
+    /// A value is missing.
+    Required,
+    /// The value occurs already.
+    Duplicate,
+}
+
+/// What the rules say of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Rules that it fails.
+    pub failures: Vec<Failure>,
+    /// Rules that it fails where nothing was changed: those are only told.
+    pub warnings: Vec<Failure>,
+}
+
+impl Rules {
+    /// Checks an object, and what it was before if it is changed.
+    #[must_use]
+    pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
+        let mut check = Check { verdict: Verdict::default(), budget: Some(OBJECT_LIMIT) };
+        if let Some(root) = &self.root {
+            let place = Place { path: String::new(), unchanged: old.is_some_and(|old| old == object) };
+            check.node(root, object, old, &place);
+        }
+        check.verdict
+    }
+}
+
+struct Place {
+    path: String,
+    /// Whether the value here, or the nearest one around it that can be told, is what it was.
+    unchanged: bool,
+}
+
+impl Place {
+    /// A field of a value; what it was counts if that can be told.
+    fn field(&self, name: &str, value: &Json, old: Option<&Json>) -> Self {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Self { path, unchanged: self.below(value, old) }
+    }
+
+    fn key(&self, key: &str, value: &Json, old: Option<&Json>) -> Self {
+        Self { path: format!("{}[{key}]", self.path), unchanged: self.below(value, old) }
+    }
+
+    fn below(&self, value: &Json, old: Option<&Json>) -> bool {
+        old.map_or(self.unchanged, |old| old == value)
+    }
+}
+
+struct Check {
+    verdict: Verdict,
+    /// What rules may still cost; nothing when no more are run.
+    budget: Option<u64>,
+}
+
+impl Check {
+    fn node(&mut self, node: &Node, value: &Json, old: Option<&Json>, place: &Place) {
+        if value.is_null() || self.budget.is_none() {
+            return;
+        }
+        self.rules(node, value, old.filter(|old| !old.is_null()), place);
+        for inner in &node.all_of {
+            // What is unchanged here is told all the same, unless something around it is unchanged.
+            self.node(inner, value, old, &Place { path: place.path.clone(), unchanged: false });
+        }
+        match value {
+            Json::Array(list) => self.list(node, list, old.and_then(Json::as_array), place),
+            Json::Object(map) => self.map(node, map, old.and_then(Json::as_object), place),
+            _ => {}
+        }
+    }
+
+    fn list(&mut self, node: &Node, list: &[Json], old: Option<&Vec<Json>>, place: &Place) {
+        let Some(items) = &node.items else { return };
+        for (at, value) in list.iter().enumerate() {
+            let before = match node.schema.list_type() {
+                ListType::Map(keys) => old
+                    .and_then(|old| old.iter().find(|before| keys.iter().all(|key| before.get(key) == value.get(key)))),
+                _ => None,
+            };
+            let inner = place.key(&at.to_string(), value, before);
+            self.node(items, value, before, &inner);
+        }
+    }
+
+    fn map(
+        &mut self,
+        node: &Node,
+        map: &serde_json::Map<String, Json>,
+        old: Option<&serde_json::Map<String, Json>>,
+        place: &Place,
+    ) {
+        let correlates = node.schema.map_kind != "atomic";
+        for (key, value) in map {
+            let before = old.filter(|_| correlates).and_then(|old| old.get(key));
+            if let Some(inner) = &node.additional {
+                self.node(inner, value, before, &place.key(key, value, before));
+            }
+            if let Some(inner) = node.properties.get(key) {
+                self.node(inner, value, before, &place.field(key, value, before));
+            }
+        }
+    }
+
+    fn rules(&mut self, node: &Node, value: &Json, old: Option<&Json>, place: &Place) {
+        if node.rules.is_empty() {
+            return;
+        }
+        let current = Value::with_schema(value, &node.schema);
+        let before = old.and_then(|old| Value::with_schema(old, &node.schema).ok());
+        for rule in &node.rules {
+            let Some(budget) = self.budget else { return };
+            if budget == 0 {
+                return self.stop(node, place, OUT_OF_BUDGET.to_owned());
+            }
+            let program = match &rule.program {
+                Some(Ok(program)) => program,
+                Some(Err(error)) => {
+                    self.fail(node, place, &format!("rule compile error: {error}"));
+                    continue;
+                }
+                None => continue,
+            };
+            let optional = rule.optional_old_self == Some(true);
+            if rule.uses_old_self() && old.is_none() && !optional {
+                continue;
+            }
+            let before = match before.clone() {
+                Some(before) if optional => Some(Value::Optional(Some(before.into()))),
+                None if optional => Some(Value::Optional(None)),
+                before => before,
+            };
+            let current = match &current {
+                Ok(current) => current.clone(),
+                Err(error) => {
+                    self.fail(node, place, &format!("{error} evaluating rule: {}", rule.for_errors()));
+                    continue;
+                }
+            };
+            let variables = [Some(current), before];
+            let outcome = program.run(&variables, COST_LIMIT);
+            if outcome.cost > budget {
+                return self.stop(node, place, OUT_OF_BUDGET.to_owned());
+            }
+            self.budget = Some(budget - outcome.cost);
+            match outcome.value {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => self.broken(node, place, rule, &variables),
+                Err(EvalError::CostExceeded) => {
+                    let error = EvalError::CostExceeded;
+                    let message = format!(
+                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                        rule.for_errors()
+                    );
+                    return self.stop(node, place, message);
+                }
+                Err(EvalError::NoSuchOverload) => {
+                    let message = format!(
+                        "'no such overload': call arguments did not match a supported operator, function or macro signature for \
+                         rule: {}",
+                        rule.for_errors()
+                    );
+                    self.fail(node, place, &message);
+                }
+                Err(error) => self.fail(node, place, &format!("{error} evaluating rule: {}", rule.for_errors())),
+            }
+        }
+    }
+
+    fn stop(&mut self, node: &Node, place: &Place, message: String) {
+        self.budget = None;
+        let type_name = node.schema.type_name.clone();
+        self.verdict.failures.push(Failure { field: place.path.clone(), type_name, reason: Reason::Invalid, message });
+    }
+
+    fn fail(&mut self, node: &Node, place: &Place, message: &str) {
+        let type_name = node.schema.type_name.clone();
+        let message = message.to_owned();
+        self.verdict.failures.push(Failure { field: place.path.clone(), type_name, reason: Reason::Invalid, message });
+    }
+
+    /// A rule that ran and said no.
+    fn broken(&mut self, node: &Node, place: &Place, rule: &Rule, variables: &[Option<Value<'_>>]) {
+        let message = self.message(rule, variables).unwrap_or_else(|| rule.message_or_default());
+        let field = match path_steps(&rule.field_path) {
+            Some(steps) if !rule.field_path.is_empty() => join(&place.path, &steps),
+            _ => place.path.clone(),
+        };
+        let reason = match rule.reason.as_deref() {
+            Some("FieldValueForbidden") => Reason::Forbidden,
+            Some("FieldValueRequired") => Reason::Required,
+            Some("FieldValueDuplicate") => Reason::Duplicate,
+            _ => Reason::Invalid,
+        };
+        let failure = Failure { field, type_name: node.schema.type_name.clone(), reason, message };
+        if place.unchanged && !rule.uses_old_self() {
+            self.verdict.warnings.push(failure);
+        } else {
+            self.verdict.failures.push(failure);
+        }
+    }
+
+    /// What the rule's own expression says; nothing if that fails or says nothing fit to be told.
+    fn message(&mut self, rule: &Rule, variables: &[Option<Value<'_>>]) -> Option<String> {
+        let Some(Ok(program)) = &rule.message_program else { return None };
+        let outcome = program.run(variables, COST_LIMIT);
+        self.budget = self.budget.and_then(|budget| budget.checked_sub(outcome.cost));
+        let Ok(Value::String(text)) = outcome.value else { return None };
+        let text = text.as_ref().trim();
+        let fits = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
+        fits.then(|| text.to_owned())
+    }
+}
+
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+impl Rule {
+    /// The rule as errors name it: by its message if it has one.
+    fn for_errors(&self) -> String {
+        if self.message.is_empty() { self.text.trim().to_owned() } else { self.message.trim().to_owned() }
+    }
+
+    fn message_or_default(&self) -> String {
+        match self.message.trim() {
+            "" => format!("failed rule: {}", self.text.trim()),
+            message => message.to_owned(),
+        }
+    }
+}
+
+/// The fields of a path: `.a.b`, `['a.b']`.
+pub(super) fn path_steps(path: &str) -> Option<Vec<String>> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("['") {
+            let end = after.find("']")?;
+            steps.push(after[..end].to_owned());
+            rest = &after[end + 2..];
+        } else {
+            let after = rest.strip_prefix('.')?;
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            if end == 0 {
+                return None;
+            }
+            steps.push(after[..end].to_owned());
+            rest = &after[end..];
+        }
+    }
+    Some(steps)
+}
+
+fn join(path: &str, steps: &[String]) -> String {
+    let all: Vec<&str> =
+        Some(path).filter(|path| !path.is_empty()).into_iter().chain(steps.iter().map(String::as_str)).collect();
+    all.join(".")
+}
