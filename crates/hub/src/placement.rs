@@ -14,4 +14,4 @@ pub mod parts;
 mod resolution;
 
 pub use object::{GroupResource, ObjectFacts, ObjectId};
-pub use resolution::{Answer, Resolution};
+pub use resolution::{Answer, Resolution, Touched};
