@@ -108,3 +108,32 @@ fn an_edit_of_an_anchored_value_is_for_its_place_alone() {
     );
     check_edit("a: &x {k: v}\nb: *x\nc: *x\n", |root| root.remove("a"), "b: &x {k: v}\nc: *x\n");
 }
+
+#[test]
+fn a_collection_without_parts_keeps_its_bytes() {
+    for text in [
+        " ![]",
+        "!!seq [ ]\n",
+        "[ # none\n]\n",
+        "&a { }  # none\n",
+        "--- ! {}\n",
+        "a: [ ]\nb: !t {\n  }\n",
+        "- ! []\n- [ [ ], { } ]\n",
+    ] {
+        let stream = Stream::parse(text).expect(text);
+        assert_eq!(
+            format!("{}{}", if text.starts_with("---") { "---" } else { "" }, stream.documents[0].to_text()),
+            text
+        );
+    }
+}
+
+#[test]
+fn a_document_that_loses_all_its_fields_keeps_its_tag_and_loose_comments() {
+    check_edit(
+        "# top\n!!map\na: 1\n\n# loose\n\n# of b\nb: 2\n",
+        |root| (root.remove("a"), root.remove("b")),
+        "# top\n!!map\n{}\n\n# loose\n\n",
+    );
+    check_edit("{a: 1} # end\n", |root| root.remove("a"), "{} # end\n");
+}
