@@ -315,7 +315,13 @@ impl<'a> Emitter<'a> {
     /// A collection in brackets that was read, up to the offset `end` in the source.
     fn flow(&mut self, collection: &Collection, end: u32) {
         let separator = self.flow_separator(collection);
-        self.copy(collection.start, collection.start + 1);
+        let one_read = matches!(&collection.parts[..], [part] if part.place.is_some());
+        let new_brackets = collection.bare && !one_read;
+        if new_brackets {
+            self.out.push('{');
+        } else if !collection.bare {
+            self.copy(collection.start, collection.start + 1);
+        }
         for (number, part) in collection.parts.iter().enumerate() {
             let gap = part.place.map(|place| self.text(place.lead, place.start));
             match gap {
@@ -331,6 +337,10 @@ impl<'a> Emitter<'a> {
                 }
                 None => self.inline_part(part),
             }
+        }
+        if collection.bare {
+            self.out.push_str(if new_brackets { "}" } else { "" });
+            return;
         }
         let any_read = collection.parts.iter().any(|part| part.place.is_some());
         // What stands in empty brackets stays while they are empty.

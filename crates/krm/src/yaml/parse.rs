@@ -397,12 +397,11 @@ impl<'s> Parser<'s> {
     ) -> Node {
         let collection = Collection {
             parts,
-            flow: false,
             column: column as u32,
             start: start as u32,
             head: start as u32,
             tail: self.pos as u32,
-            residue: Vec::new(),
+            ..Collection::default()
         };
         let mut node = Node::new(content(collection));
         node.origin = Some(Span::new(start, self.pos));

@@ -137,3 +137,14 @@ fn a_document_that_loses_all_its_fields_keeps_its_tag_and_loose_comments() {
     );
     check_edit("{a: 1} # end\n", |root| root.remove("a"), "{} # end\n");
 }
+
+#[test]
+fn an_entry_without_brackets_in_a_list_keeps_its_bytes() {
+    for text in ["[=:]", "[a: b, ? c : d]\n", "l: [[x]: y, {z: 1}: 2]\n"] {
+        assert_eq!(Stream::parse(text).expect(text).documents[0].to_text(), text);
+    }
+    let pair = |edit: fn(&mut Node)| move |root: &mut Node| root.elements_mut().for_each(edit);
+    check_edit("[a: b]\n", pair(|pair| _ = pair.set("a", "c")), "[a: c]\n");
+    check_edit("[a: b]\n", pair(|pair| _ = pair.set("d", "e")), "[{a: b, d: e}]\n");
+    check_edit("[a: b]\n", pair(|pair| _ = pair.remove("a")), "[{}]\n");
+}
