@@ -11,6 +11,7 @@ mod plain;
 mod quoted;
 mod scalar;
 mod stream;
+mod trivia;
 mod value;
 
 pub(crate) use emit::{Fresh, emit_block};

@@ -148,3 +148,35 @@ fn an_entry_without_brackets_in_a_list_keeps_its_bytes() {
     check_edit("[a: b]\n", pair(|pair| _ = pair.set("d", "e")), "[{a: b, d: e}]\n");
     check_edit("[a: b]\n", pair(|pair| _ = pair.remove("a")), "[{}]\n");
 }
+
+#[test]
+fn tabs_that_kpt_does_not_read_are_told() {
+    let refused = |text: &str| Stream::parse(text).expect(text).refused_by_kpt.is_some();
+    for text in [
+        "a: b\n\t\n",
+        "m:\n  a: b\n  \t\n",
+        "a: b\n\t# c\n",
+        "a: \"b\"\n    \t\n",
+        "a:\n    \t\n  b: c\n",
+        "a: {b: c}\n\t\n",
+        "\t# c\na: b\n",
+        "---\n\t\na: b\n",
+        "l:\n- a\n\t\n- b\n",
+        "a: |\n  x\n\t\nb: c\n",
+        "-\ta\n",
+        "a: b\n# c\n  \t\n",
+    ] {
+        assert!(refused(text), "{text:?}");
+    }
+    for text in [
+        "m:\n  a: b\n   \t\n",
+        "a: b\n    \t# c\n",
+        "l:\n- a\n  \t\n- b\n",
+        "a: {\n\t\n b: c}\n",
+        "a: b\t\n",
+        "a:\t\n  b: c\n",
+        "a:\tb\n",
+    ] {
+        assert!(!refused(text), "{text:?}");
+    }
+}
