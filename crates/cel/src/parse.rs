@@ -17,6 +17,8 @@ use crate::{
 const MAX_LENGTH: usize = 100_000;
 /// Deeper nesting is refused, so that no expression can exhaust the stack.
 const MAX_DEPTH: usize = 250;
+/// More open brackets and branches are refused: each costs the parser several calls.
+const MAX_NESTING: usize = 80;
 /// How the reference implementation lists what may begin a value.
 const VALUE_STARTS: &str =
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
@@ -165,8 +167,8 @@ impl Parser {
 
     fn expression(&mut self) -> Result<Expr> {
         self.nesting += 1;
-        if self.nesting > MAX_DEPTH {
-            self.problems.push(Problem::new(None, format!("expression recursion limit exceeded: {MAX_DEPTH}")));
+        if self.nesting > MAX_NESTING {
+            self.problems.push(Problem::new(None, format!("expression recursion limit exceeded: {MAX_NESTING}")));
             return Err(Stop);
         }
         let condition = self.logical("||")?;

@@ -25,6 +25,8 @@ pub struct Rules {
 struct Node {
     schema: Arc<Schema>,
     rules: Vec<Rule>,
+    /// There are rules, but expressions cannot see the values that they are for.
+    undeclared: bool,
     items: Option<Box<Node>>,
     additional: Option<Box<Node>>,
     properties: BTreeMap<String, Node>,
@@ -95,18 +97,25 @@ impl Node {
                 }
                 None => property.declare(name),
             };
-            let compiled = field.and_then(|field| Self::compile_inner(inner, property, Some(&field)));
+            let compiled = Self::compile_inner(inner, property, field.as_ref());
             properties.extend(compiled.map(|compiled| (name.clone(), compiled)));
         }
         let all_of: Vec<Self> = rules.all_of.iter().filter_map(|rules| Self::compile(rules, node, declared)).collect();
         let compiled: Vec<Rule> = compiled;
-        if compiled.is_empty() && items.is_none() && additional.is_none() && properties.is_empty() && all_of.is_empty()
+        let undeclared = declared.is_none() && !rules.rules.is_empty();
+        if compiled.is_empty()
+            && !undeclared
+            && items.is_none()
+            && additional.is_none()
+            && properties.is_empty()
+            && all_of.is_empty()
         {
             return None;
         }
         Some(Self {
             schema: Arc::new(node.clone()),
             rules: compiled,
+            undeclared,
             items: items.map(Box::new),
             additional: additional.map(Box::new),
             properties,

@@ -30,7 +30,6 @@ pub struct Schema {
     pub(crate) all_of: Vec<Schema>,
     list_kind: String,
     pub(crate) list_map_keys: Vec<String>,
-    pub(crate) map_kind: String,
     required: Vec<String>,
     has_default: bool,
     enum_length: Option<u64>,
@@ -113,7 +112,6 @@ impl Schema {
             all_of: json.get("allOf").and_then(Json::as_array).into_iter().flatten().map(Self::read).collect(),
             list_kind: text("x-kubernetes-list-type"),
             list_map_keys: strings("x-kubernetes-list-map-keys"),
-            map_kind: text("x-kubernetes-map-type"),
             required: strings("required"),
             has_default: json.get("default").is_some_and(|default| !default.is_null()),
             enum_length: enumeration

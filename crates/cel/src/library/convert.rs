@@ -76,7 +76,7 @@ pub(super) const TABLE: &[(&str, Run)] = &[
         [Value::Int(nanos)] => Ok(Value::Duration(*nanos)),
         [Value::String(text)] => match time::parse_duration(text.as_ref()) {
             Ok(nanos) => Ok(Value::Duration(nanos)),
-            Err(error) => fail(error),
+            Err(_) => fail("type conversion error from 'string' to 'google.protobuf.Duration'"),
         },
         _ => no_overload(),
     }),

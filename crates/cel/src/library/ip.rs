@@ -151,7 +151,7 @@ fn parse_cidr(text: &str) -> Result<Cidr, String> {
     };
     let Some((address, length)) = text.rsplit_once('/') else { return error("no '/'") };
     let Ok(ip) = address.parse::<IpAddr>() else {
-        return error(&format!("ParseAddr({address:?}): unable to parse IP"));
+        return error(&reason(address));
     };
     let has_form =
         !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
@@ -166,6 +166,42 @@ fn parse_cidr(text: &str) -> Result<Cidr, String> {
         }
         None => error("prefix length out of range"),
     }
+}
+
+/// Why a text is no address, in the words of Go.
+fn reason(text: &str) -> String {
+    let (message, rest) = match text.chars().find(|c| matches!(c, '.' | ':' | '%')) {
+        Some('.') => wrong_v4(text),
+        Some(':') => ("unexpected character", text),
+        Some(_) => ("missing IPv6 address", ""),
+        None => ("unable to parse IP", ""),
+    };
+    let at = if rest.is_empty() { String::new() } else { format!(" (at {rest:?})") };
+    format!("ParseAddr({text:?}): {message}{at}")
+}
+
+/// What is wrong with four numbers between dots, and from where on.
+fn wrong_v4(text: &str) -> (&'static str, &str) {
+    let mut dots = 0;
+    let mut number: Option<u32> = None;
+    for (at, c) in text.char_indices() {
+        match (c.to_digit(10), number) {
+            (Some(_), Some(0)) => return ("IPv4 field has octet with leading zero", ""),
+            (Some(digit), _) => {
+                let value = number.unwrap_or(0) * 10 + digit;
+                if value > 255 {
+                    return ("IPv4 field has value >255", "");
+                }
+                number = Some(value);
+            }
+            (None, _) if c != '.' => return ("unexpected character", &text[at..]),
+            (None, None) => return ("IPv4 field must have at least one digit", &text[at..]),
+            (None, Some(_)) if at + 1 == text.len() => return ("IPv4 field must have at least one digit", &text[at..]),
+            (None, Some(_)) if dots == 3 => return ("IPv4 address too long", ""),
+            (None, Some(_)) => (dots, number) = (dots + 1, None),
+        }
+    }
+    ("IPv4 address too short", "")
 }
 
 fn refuse_mapped(ip: IpAddr, text: &str) -> Result<(), String> {

@@ -22,12 +22,9 @@ impl Quantity {
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         const FORM: &str =
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-        if text.is_empty() {
-            return Err("empty string");
-        }
-        let (negative, rest) = match text.as_bytes()[0] {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
+        let (negative, rest) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
             _ => (false, text),
         };
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());

@@ -32,6 +32,8 @@ pub enum ProblemKind {
     NotSupported(String),
     /// It would cost too much.
     Forbidden,
+    /// The schema cannot be seen by expressions.
+    Internal,
 }
 
 /// Where in a schema a search is.
@@ -92,20 +94,10 @@ impl Search {
             let Some(property) = schema.properties.as_ref().and_then(|properties| properties.get(name)) else {
                 continue;
             };
-            self.node(
-                Some(inner),
-                property,
-                &below(format!(".properties[{name}]"), schema.map_kind == "atomic"),
-                prefix,
-            );
+            self.node(Some(inner), property, &below(format!(".properties[{name}]"), false), prefix);
         }
         if let (Some(inner), Some(additional)) = (&node.additional, &schema.additional) {
-            self.node(
-                Some(inner),
-                additional,
-                &below(".additionalProperties".to_owned(), schema.map_kind == "atomic"),
-                prefix,
-            );
+            self.node(Some(inner), additional, &below(".additionalProperties".to_owned(), false), prefix);
         }
         if let (Some(inner), Some(items)) = (&node.items, &schema.items) {
             let by_key = matches!(schema.list_type(), crate::schema::ListType::Map(_));
@@ -114,6 +106,12 @@ impl Search {
         for (number, inner) in node.all_of.iter().enumerate() {
             let place = Place { path: format!("{}.allOf[{number}]", place.path), ..place.clone() };
             self.node(Some(inner), schema, &place, prefix);
+        }
+        if node.undeclared {
+            let message = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                           convert structural schema to CEL declarations";
+            let field = format!("{}.x-kubernetes-validations", place.path);
+            self.compiled.push(Problem { field, kind: ProblemKind::Internal, message: message.to_owned() });
         }
         for (number, rule) in node.rules.iter().enumerate() {
             let field = format!("{}.x-kubernetes-validations[{number}]", place.path);

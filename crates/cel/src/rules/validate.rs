@@ -123,9 +123,8 @@ impl Check {
         old: Option<&serde_json::Map<String, Json>>,
         place: &Place,
     ) {
-        let correlates = node.schema.map_kind != "atomic";
         for (key, value) in map {
-            let before = old.filter(|_| correlates).and_then(|old| old.get(key));
+            let before = old.and_then(|old| old.get(key));
             if let Some(inner) = &node.additional {
                 self.node(inner, value, before, &place.key(key, value, before));
             }
@@ -216,7 +215,7 @@ impl Check {
     fn broken(&mut self, node: &Node, place: &Place, rule: &Rule, variables: &[Option<Value<'_>>]) {
         let message = self.message(rule, variables).unwrap_or_else(|| rule.message_or_default());
         let field = match path_steps(&rule.field_path) {
-            Some(steps) if !rule.field_path.is_empty() => join(&place.path, &steps),
+            Some(steps) if !rule.field_path.is_empty() => join(&place.path, &steps, &node.schema),
             _ => place.path.clone(),
         };
         let reason = match rule.reason.as_deref() {
@@ -284,8 +283,19 @@ pub(super) fn path_steps(path: &str) -> Option<Vec<String>> {
     Some(steps)
 }
 
-fn join(path: &str, steps: &[String]) -> String {
-    let all: Vec<&str> =
-        Some(path).filter(|path| !path.is_empty()).into_iter().chain(steps.iter().map(String::as_str)).collect();
-    all.join(".")
+/// A path with fields below it; those of maps stand in brackets.
+fn join(path: &str, steps: &[String], schema: &crate::Schema) -> String {
+    let mut joined = path.to_owned();
+    let mut at = Some(schema);
+    for step in steps {
+        let property = at.and_then(|schema| schema.properties.as_ref()).and_then(|properties| properties.get(step));
+        let is_entry = property.is_none() && at.is_some_and(|schema| schema.additional.is_some());
+        match (is_entry, joined.is_empty()) {
+            (true, _) => joined.push_str(&format!("[{step}]")),
+            (false, true) => joined.push_str(step),
+            (false, false) => joined.push_str(&format!(".{step}")),
+        }
+        at = property.or_else(|| at.and_then(|schema| schema.additional.as_deref()));
+    }
+    joined
 }
