@@ -136,11 +136,9 @@ fn parse(text: &str) -> Result<IpAddr, String> {
     {
         return Err(format!("IP address {text:?} with zone value is not allowed"));
     }
-    let ip: IpAddr = text.parse().map_err(|_| {
-        format!(
-            "IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): unable to parse IP"
-        )
-    })?;
+    let ip: IpAddr = text
+        .parse()
+        .map_err(|_| format!("IP Address {text:?} parse error during conversion from string: {}", reason(text)))?;
     refuse_mapped(ip, text)?;
     Ok(ip)
 }
