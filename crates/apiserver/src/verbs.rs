@@ -1,11 +1,13 @@
 //! What can be done with objects, the same for every kind.
 
+mod apply;
 mod collection;
 mod create;
 mod decode;
 mod delete;
 mod get;
 mod list;
+mod ownership;
 mod patch;
 mod subresources;
 mod update;
@@ -46,6 +48,7 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) accepted: Accepted,
     pub(crate) content_type: String,
+    pub(crate) user_agent: String,
     verb: Verb,
 }
 
@@ -123,6 +126,7 @@ impl Call {
             return Err(Status::method_not_allowed());
         }
         let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&content_type)?;
         }
@@ -137,7 +141,7 @@ impl Call {
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
             }
         }
-        Ok(Self { shared, resource, space, path, query, accepted, content_type, verb })
+        Ok(Self { shared, resource, space, path, query, accepted, content_type, user_agent, verb })
     }
 
     /// What is asked for, for whoever decides whether it may be.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{get::revision, kind, named, native, stored};
+use super::{get::revision, kind, named, native, ownership::Owner, stored};
 use crate::{
     answer,
     field::FieldError,
     gotext, kinds,
     object::{self, Metadata, SPACE_ANNOTATION},
     registry::{Resource, Subresource},
-    request::ROOT,
+    request::{ROOT, WriteOptions},
     schema,
     server::Shared,
     spaces,
@@ -30,6 +30,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) space: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) dry_run: bool,
+    /// Who will own what is written; none if the object itself says it already.
+    pub(crate) owner: Option<Owner<'a>>,
 }
 
 /// What became of an object.
@@ -46,7 +48,12 @@ pub(crate) enum Change {
 const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
+    pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
+        Ok(Self { owner: Some(Owner::of(call, options)), ..Self::unowned(call, options.dry_run)? })
+    }
+
+    /// For writes that leave all fields to those who own them.
+    pub(crate) fn unowned(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
         Ok(Self {
             shared: &call.shared,
             resource: native(&call.shared.registry, &call.resource),
@@ -55,6 +62,7 @@ impl<'a> Writer<'a> {
             space: call.one_space()?,
             namespace: call.namespace(),
             dry_run,
+            owner: None,
         })
     }
 
@@ -75,7 +83,7 @@ impl<'a> Writer<'a> {
         if metadata.text("resourceVersion") != "0" {
             metadata.remove("resourceVersion");
         }
-        for field in ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata.remove(field);
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
@@ -84,6 +92,11 @@ impl<'a> Writer<'a> {
         } else {
             metadata.remove("namespace");
         }
+        let own_name = metadata.text("name").to_owned();
+        if let Some(owner) = &self.owner {
+            owner.create(&mut object).map_err(|causes| Status::invalid(kind(self.shown), &own_name, causes))?;
+        }
+        let mut metadata = Metadata::of(&mut object);
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
@@ -174,7 +187,10 @@ impl<'a> Writer<'a> {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
             let mut noted = Vec::new();
-            let new = change(&old, &mut noted)?;
+            let mut new = change(&old, &mut noted)?;
+            if let Some(owner) = &self.owner {
+                owner.update(&old, &mut new).map_err(|causes| Status::invalid(kind(self.shown), name, causes))?;
+            }
             self.check_version(&new, &existing, name)?;
             let mut new = self.prepare(new, &old, name, &mut noted)?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
@@ -238,7 +254,7 @@ impl<'a> Writer<'a> {
         for field in ["name", "namespace", "uid", "creationTimestamp", "generation"] {
             metadata.copy(field, old);
         }
-        for field in ["resourceVersion", "selfLink", "managedFields"] {
+        for field in ["resourceVersion", "selfLink"] {
             metadata.remove(field);
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
@@ -276,7 +292,7 @@ impl<'a> Writer<'a> {
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
-        if same(existing, &content) {
+        if same(existing, &content) || unchanged_but_for_times(existing, old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
@@ -321,6 +337,24 @@ pub(crate) fn busy() -> Status {
 fn same(existing: &Object, content: &Content) -> bool {
     let mut segments = existing.value().segments();
     segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
+}
+
+/// Whether an object is as it was, but for the times at which its managers are said to have changed it.
+fn unchanged_but_for_times(existing: &Object, old: &Value, new: &mut Value) -> bool {
+    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
+    let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return false };
+    let alike = |(was, is): (&Value, &Value)| {
+        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
+            .iter()
+            .all(|field| was.get(field) == is.get(field))
+    };
+    if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
+        return false;
+    }
+    Metadata::of(new).set("managedFields", was);
+    let unchanged = same(existing, &object::encode(new));
+    Metadata::of(new).set("managedFields", is);
+    unchanged
 }
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {

@@ -100,7 +100,7 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
     }
     let pods = pods(call)?;
     let part = pods.subresource("binding");
-    let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::new(call, options.dry_run)? };
+    let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::unowned(call, options.dry_run)? };
     let change = writer.update(&name, warnings, |old, _| {
         if let Some(bound) = old.pointer("/spec/nodeName").and_then(Value::as_str).filter(|bound| !bound.is_empty()) {
             let why = format!("pod {name} is already assigned to node {}", crate::gotext::quote(bound));
@@ -133,7 +133,7 @@ pub(super) async fn evict(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
         _ => DeleteOptions::default(),
     };
     delete.dry_run |= options.dry_run;
-    let writer = Writer { subresource: None, ..Writer::new(call, delete.dry_run)? };
+    let writer = Writer { subresource: None, ..Writer::unowned(call, delete.dry_run)? };
     let (Deletion::Done { .. } | Deletion::Begun(_)) = writer.delete(call.name(), &delete).await?;
     let _ = warnings;
     success(call)
