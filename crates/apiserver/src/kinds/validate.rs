@@ -1,28 +1,38 @@
 //! What is wrong with an object: rules that its type alone does not say.
 
+mod access;
 mod admission;
 mod affinity;
 mod autoscaling;
 mod check;
-mod cluster;
+mod config;
+mod containers;
 mod cron;
+mod devices;
+mod disks;
+mod environment;
 mod flow;
 mod immutable;
+mod jobs;
 mod metadata;
+mod mounts;
 mod network;
+mod nodes;
 mod pods;
+mod resources;
+mod rules;
+mod security;
 mod services;
 mod serving;
+mod shown;
 mod storage;
+mod templates;
 mod volumes;
 mod workloads;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{
-    field::{FieldError, Path},
-    registry::Resource,
-};
+use crate::{field::FieldError, registry::Resource};
 
 /// What was found so far.
 type Errors = Vec<FieldError>;
@@ -30,8 +40,14 @@ type Errors = Vec<FieldError>;
 /// Judges a new object.
 pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
+    if resource.kind == "Service" {
+        services::addresses(object, &mut errors);
+        if !errors.is_empty() {
+            return errors;
+        }
+    }
     metadata::create(resource, object, &mut errors);
-    rules(resource, object, &mut errors);
+    rules::of(resource, object, None, &mut errors);
     errors
 }
 
@@ -42,7 +58,7 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value
     if subresource.is_none() {
         // What was accepted before is not held against a change that leaves it alone.
         if !without_metadata(new).eq(without_metadata(old)) {
-            rules(resource, new, &mut errors);
+            rules::of(resource, new, Some(old), &mut errors);
         }
         immutable::changes(&resource.kind, new, old, &mut errors);
     }
@@ -53,21 +69,4 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value
 fn without_metadata(object: &Value) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
     let members = object.as_object().into_iter().flatten();
     members.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
-}
-
-/// The rules of a kind.
-fn rules(resource: &Resource, object: &Value, errors: &mut Errors) {
-    match resource.kind.as_str() {
-        "Pod" => {
-            let empty = Value::Object(Map::new());
-            pods::pod_spec(object.get("spec").unwrap_or(&empty), pods::Place::Pod, &Path::ROOT.child("spec"), errors);
-        }
-        "Service" => services::service(object, errors),
-        "EndpointSlice" => services::endpoint_slice(object, errors),
-        kind => {
-            workloads::workload(kind, object, errors);
-            storage::storage(kind, object, errors);
-            cluster::cluster(kind, object, errors);
-        }
-    }
 }

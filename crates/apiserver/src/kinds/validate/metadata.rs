@@ -121,20 +121,9 @@ fn name_rule(resource: &Resource) -> NameRule {
             if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
         },
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
-        "IPAddress" => |name, _| match name.parse::<std::net::IpAddr>() {
-            Ok(address) if address.to_string() == name => Faults::new(),
-            Ok(address) => vec![format!("must be in canonical form (\"{address}\")")],
-            Err(_) if has_leading_zeros(name) => vec!["must not have leading 0s".to_owned()],
-            Err(_) => format::ip_address(name),
-        },
+        "IPAddress" => |name, _| format::canonical_ip_address(name),
         _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
     }
-}
-
-/// Whether an address would be one if its numbers were written without zeros in front.
-fn has_leading_zeros(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('.').collect();
-    parts.len() == 4 && parts.iter().all(|part| part.parse::<u32>().is_ok_and(|number| number < 256))
 }
 
 /// The beginning of a name as it would go on: a dash at its end is no longer the last character.
@@ -225,10 +214,17 @@ fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, qualified: bool, e
         errors.push(FieldError::invalid(&path, shown, "finalizer orphan and foregroundDeletion cannot be both set"));
     }
     for (at, finalizer) in all.iter().enumerate() {
-        if qualified && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path.index(at), *finalizer, detail));
+        if qualified {
+            qualified_finalizer(finalizer, &path.index(at), errors);
         }
+    }
+}
+
+/// A finalizer that is not a standard one has a domain in front.
+pub(super) fn qualified_finalizer(finalizer: &str, path: &Path<'_>, errors: &mut Errors) {
+    if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(FieldError::invalid(path, finalizer, detail));
     }
 }
 
