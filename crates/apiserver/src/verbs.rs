@@ -1,5 +1,6 @@
 //! What can be done with objects, the same for every kind.
 
+mod allocation;
 mod collection;
 mod create;
 mod decode;

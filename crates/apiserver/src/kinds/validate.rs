@@ -4,9 +4,9 @@ mod access;
 mod admission;
 mod affinity;
 mod autoscaling;
-mod check;
+pub(super) mod check;
 mod config;
-mod containers;
+pub(super) mod containers;
 mod cron;
 mod devices;
 mod disks;
@@ -24,7 +24,6 @@ mod rules;
 mod security;
 mod services;
 mod serving;
-mod shown;
 mod storage;
 mod templates;
 mod volumes;
@@ -32,6 +31,7 @@ mod workloads;
 
 use serde_json::Value;
 
+use super::{service_ranges, shown};
 use crate::{field::FieldError, registry::Resource};
 
 /// What was found so far.
@@ -41,7 +41,7 @@ type Errors = Vec<FieldError>;
 pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
     if resource.kind == "Service" {
-        services::addresses(object, &mut errors);
+        services::addresses(object, None, &mut errors);
         if !errors.is_empty() {
             return errors;
         }

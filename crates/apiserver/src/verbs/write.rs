@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{get::revision, kind, named, native, stored};
+use super::{allocation::Allocation, get::revision, kind, named, native, stored};
 use crate::{
     answer,
     field::FieldError,
@@ -102,6 +102,7 @@ impl<'a> Writer<'a> {
     }
 
     async fn create_named(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_create(self.resource, &object))?;
@@ -118,7 +119,9 @@ impl<'a> Writer<'a> {
             if self.dry_run {
                 return Ok(object);
             }
+            self.allocation().settle(&asked, &mut object, None)?;
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
             }
@@ -232,6 +235,10 @@ impl<'a> Writer<'a> {
         }
     }
 
+    pub(super) fn allocation(&self) -> Allocation<'_> {
+        Allocation { shared: self.shared, space: self.space, resource: self.resource }
+    }
+
     /// The new object in its complete form, with everything the client has no say in taken from the old one.
     fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
         let mut metadata = Metadata::of(&mut new);
@@ -261,12 +268,16 @@ impl<'a> Writer<'a> {
         causes.extend(new_finalizers(&new, old));
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
+        let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
         let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
         causes.extend(repeated(&errors));
         causes.extend(errors.into_iter().map(Cause::from));
         if !causes.is_empty() {
             return Err(Status::invalid(kind(self.shown), name, causes));
+        }
+        if !self.dry_run {
+            self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
         answer::complete(self.resource, &mut new);
@@ -283,6 +294,7 @@ impl<'a> Writer<'a> {
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
         let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
+        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(old))?;
         set_revision(new, existing.modified());
         if self.dry_run {
             return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));
@@ -290,7 +302,7 @@ impl<'a> Writer<'a> {
         match self.shared.store.commit(batch).await {
             Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
             Ok(committed) => {
-                set_revision(new, committed.revision);
+                set_revision(new, committed.revisions.first().copied().flatten().unwrap_or(committed.revision));
                 Ok(Some(Change::Updated(new.take())))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),
