@@ -38,7 +38,7 @@ use crate::{field::FieldError, registry::Resource};
 type Errors = Vec<FieldError>;
 
 /// Judges a new object.
-pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
+pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
     if resource.kind == "Service" {
         services::addresses(object, None, &mut errors);
@@ -47,18 +47,24 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
         }
     }
     metadata::create(resource, object, &mut errors);
-    rules::of(resource, object, None, &mut errors);
+    rules::of(written, object, None, &mut errors);
     errors
 }
 
 /// Judges a changed object.
-pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value, old: &Value) -> Errors {
+pub(super) fn update(
+    resource: &Resource,
+    written: &Resource,
+    subresource: Option<&str>,
+    new: &Value,
+    old: &Value,
+) -> Errors {
     let mut errors = Errors::new();
     metadata::update(resource, new, old, &mut errors);
     if subresource.is_none() {
         // What was accepted before is not held against a change that leaves it alone.
         if !without_metadata(new).eq(without_metadata(old)) {
-            rules::of(resource, new, Some(old), &mut errors);
+            rules::of(written, new, Some(old), &mut errors);
         }
         immutable::changes(&resource.kind, new, old, &mut errors);
     }

@@ -105,7 +105,7 @@ impl<'a> Writer<'a> {
         let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
-        self.refuse(&name, kinds::validate_create(self.resource, &object))?;
+        self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
             spaces::hold(&mut object);
@@ -235,6 +235,11 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// The resource as it is named where something is wrong with an object: events are always those of the core group.
+    fn judged(&self) -> &Resource {
+        if self.resource.kind == "Event" { self.resource } else { self.shown }
+    }
+
     pub(super) fn allocation(&self) -> Allocation<'_> {
         Allocation { shared: self.shared, space: self.space, resource: self.resource }
     }
@@ -270,11 +275,11 @@ impl<'a> Writer<'a> {
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
-        let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
+        let errors = kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old);
         causes.extend(repeated(&errors));
         causes.extend(errors.into_iter().map(Cause::from));
         if !causes.is_empty() {
-            return Err(Status::invalid(kind(self.shown), name, causes));
+            return Err(Status::invalid(kind(self.judged()), name, causes));
         }
         if !self.dry_run {
             self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
@@ -315,7 +320,7 @@ impl<'a> Writer<'a> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(kind(self.shown), name, errors.into_iter().map(Cause::from).collect()))
+        Err(Status::invalid(kind(self.judged()), name, errors.into_iter().map(Cause::from).collect()))
     }
 }
 
