@@ -152,6 +152,17 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
 
+    /// A value is malformed, and too large to be shown.
+    pub fn invalid_hidden(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Invalid, detail)
+    }
+
+    /// A value is there twice, with the value as it is to be shown.
+    pub fn duplicate_shown(path: &Path<'_>, shown: &str) -> Self {
+        let kind = FieldErrorKind::Duplicate;
+        Self { field: path.to_string(), kind, body: format!("{}: {shown}", kind.words()) }
+    }
+
     /// A value is not one of those listed, with the value as it is to be shown.
     pub fn not_supported_shown(path: &Path<'_>, shown: &str, supported: &[&str]) -> Self {
         let kind = FieldErrorKind::NotSupported;

@@ -299,6 +299,21 @@ pub fn header_name(value: &str) -> Faults {
     )]
 }
 
+/// The reason of a condition.
+pub fn condition_reason(value: &str) -> Faults {
+    let bytes = value.as_bytes();
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let starts = bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    if starts && bytes.last().is_some_and(word) && bytes.iter().all(|byte| word(byte) || b",:".contains(byte)) {
+        return Faults::new();
+    }
+    vec![regex(
+        "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+        "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+        &["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"],
+    )]
+}
+
 /// An address of either family, in a form that leaves no doubt.
 pub fn ip_address(value: &str) -> Faults {
     match value.parse::<std::net::IpAddr>() {

@@ -50,3 +50,8 @@ pub fn validate_update(
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
     warnings::of(resource, new, old)
 }
+
+/// Whether labels fit a label selector of an object; an empty one fits all.
+pub(crate) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
+    validate::selects(selector, labels)
+}

@@ -1,5 +1,6 @@
 //! What can be done with objects, the same for every kind.
 
+mod admission;
 mod collection;
 mod create;
 mod decode;
@@ -212,7 +213,9 @@ impl Call {
             Shape::Whole if is_native(&self.resource) => {
                 stored.write(&mut out, &Opening::named(&self.resource.kind, &self.resource.api_version()), space);
             }
-            Shape::Metadata => stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space),
+            Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
+                stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space);
+            }
             _ => {
                 let value = self.read(object)?;
                 return self.value_answer(code, &value);
@@ -254,7 +257,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         Verb::Update => update::update(&call, &body, warnings).await,
         Verb::Patch => patch::patch(&call, &body, warnings).await,
         Verb::Delete => delete::delete(&call, &body, warnings).await,
-        Verb::DeleteCollection => collection::delete(&call, &body).await,
+        Verb::DeleteCollection => collection::delete(&call, &body, warnings).await,
     }
 }
 

@@ -75,7 +75,10 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut V
         Some("resize") => pods::only_changes(members, before, pods::Part::Resources),
         Some(_) => {}
     }
-    if subresource != Some("status") && resource.behaviour.has_generation && desires_differ(resource, members, before) {
+    let desires = matches!(subresource, None | Some("ephemeralcontainers" | "resize"));
+    // The generation of a driver begins with its first change.
+    let counted = resource.behaviour.has_generation || resource.kind == "CSIDriver";
+    if desires && counted && desires_differ(resource, members, before) {
         let generation =
             before.get("metadata").and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64).unwrap_or(0);
         if let Some(metadata) = made(members, "metadata") {
@@ -92,14 +95,6 @@ fn metadata(resource: &Resource, members: &mut Members) {
     }
     if !resource.namespaced {
         metadata.remove("namespace");
-    }
-    if let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
-        let mut seen = Vec::new();
-        owners.retain(|owner| {
-            let new = !seen.contains(owner);
-            seen.push(owner.clone());
-            new
-        });
     }
 }
 
@@ -137,6 +132,7 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
         restore(members, before, "status");
     }
     match resource.kind.as_str() {
+        "Pod" => pods::update(members, before),
         "Namespace" => take(members, before, "spec", &["finalizers"]),
         "CertificateSigningRequest" => restore(members, before, "spec"),
         "Secret" if text(members, "type").is_empty() => restore(members, before, "type"),

@@ -8,16 +8,23 @@ mod cluster;
 mod cron;
 mod flow;
 mod immutable;
+mod job_status;
 mod metadata;
 mod network;
+mod order;
+mod pod_changes;
 mod pods;
 mod services;
 mod serving;
+mod status;
 mod storage;
 mod volumes;
 mod workloads;
 
 use serde_json::{Map, Value};
+
+pub(super) use check::selects;
+use order::Check;
 
 use crate::{
     field::{FieldError, Path},
@@ -27,24 +34,48 @@ use crate::{
 /// What was found so far.
 type Errors = Vec<FieldError>;
 
-/// Judges a new object.
+/// Judges a new object: by the rules of its kind, and then by what holds for every object.
 pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
-    metadata::create(resource, object, &mut errors);
+    if resource.kind == "Service" {
+        services::addresses(object, &mut errors);
+        if !errors.is_empty() {
+            return errors;
+        }
+    }
+    if order::checks_metadata(&resource.kind) {
+        metadata::whole(resource, object, &mut errors);
+    }
     rules(resource, object, &mut errors);
+    if errors.is_empty() {
+        metadata::common(resource, object, &mut errors);
+    }
     errors
 }
 
-/// Judges a changed object.
+/// Judges a changed object: by what holds for every change, and then by the checks of its kind, in their order.
 pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    metadata::update(resource, new, old, &mut errors);
-    if subresource.is_none() {
-        // What was accepted before is not held against a change that leaves it alone.
-        if !without_metadata(new).eq(without_metadata(old)) {
-            rules(resource, new, &mut errors);
+    if resource.kind == "Service" && subresource.is_none() {
+        services::addresses(new, &mut errors);
+        if !errors.is_empty() {
+            return errors;
         }
-        immutable::changes(&resource.kind, new, old, &mut errors);
+    }
+    metadata::common(resource, new, &mut errors);
+    metadata::change(new, old, false, &mut errors);
+    // What was accepted before is not held against a change that leaves it alone.
+    let changed = !without_metadata(new).eq(without_metadata(old));
+    for check in order::of_part(&resource.kind, subresource) {
+        match check {
+            Check::Metadata => metadata::whole(resource, new, &mut errors),
+            Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
+            Check::Rules if changed => rules(resource, new, &mut errors),
+            Check::Rules => {}
+            Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
+            Check::Status => status::changes(&resource.kind, new, old, &mut errors),
+            Check::Finalizers => status::namespace_finalizers(new, &mut errors),
+        }
     }
     errors
 }

@@ -62,6 +62,19 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     text
 }
 
+/// Reads bytes from base64 that was checked; what does not fit is left out.
+pub(crate) fn decode_base64(text: &str) -> Vec<u8> {
+    let digits = text.bytes().filter_map(|byte| ALPHABET.iter().position(|digit| *digit == byte));
+    let digits: Vec<u32> = digits.map(|digit| u32::try_from(digit).unwrap_or(0)).collect();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
+    for group in digits.chunks(4) {
+        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+        // Each digit beyond the first completes a byte.
+        bytes.extend(bits.to_be_bytes().into_iter().skip(1).take(group.len() - 1));
+    }
+    bytes
+}
+
 /// The text a quantity is kept as; quotes, where it has them, are still around it.
 pub(super) fn quantity(token: &str) -> Result<Value, QuantityError> {
     let text = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);

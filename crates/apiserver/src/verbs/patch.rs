@@ -52,8 +52,9 @@ pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
     let change = writer.update(call.name(), warnings, |old, noted| {
         let old = outgoing(call, old.clone());
         let patched = patch.apply(&call.resource, &old)?;
-        let decoded = decode(&call.resource, &patched, options.field_validation, noted)?;
+        let mut decoded = decode(&call.resource, &patched, options.field_validation, noted)?;
         check_identity(call, &decoded, &old)?;
+        noted.extend(super::decode::repeated_owners(&mut decoded, " after mutating admission happens"));
         Ok(ingest(call, decoded))
     });
     answer(call, change.await?)

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{get::revision, kind, named, native, stored};
+use super::{admission::Place, get::revision, kind, named, native, stored};
 use crate::{
     answer,
     field::FieldError,
-    gotext, kinds,
+    kinds,
     object::{self, Metadata, SPACE_ANNOTATION},
     registry::{Resource, Subresource},
     request::ROOT,
@@ -84,6 +84,8 @@ impl<'a> Writer<'a> {
         } else {
             metadata.remove("namespace");
         }
+        self.place().fill(&mut object)?;
+        let mut metadata = Metadata::of(&mut object);
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
@@ -105,6 +107,7 @@ impl<'a> Writer<'a> {
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_create(self.resource, &object))?;
+        self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
             spaces::hold(&mut object);
@@ -238,35 +241,26 @@ impl<'a> Writer<'a> {
         for field in ["name", "namespace", "uid", "creationTimestamp", "generation"] {
             metadata.copy(field, old);
         }
-        for field in ["resourceVersion", "selfLink", "managedFields"] {
+        for field in ["resourceVersion", "managedFields"] {
             metadata.remove(field);
         }
-        metadata.remove_annotation(SPACE_ANNOTATION);
-        let mut causes = Vec::new();
-        if object::is_deleting(old) {
-            let grace = metadata.get("deletionGracePeriodSeconds").cloned();
-            let old_grace = old.pointer("/metadata/deletionGracePeriodSeconds");
-            if let Some(grace) = grace.filter(|grace| Some(grace) != old_grace && !grace.is_null()) {
-                let cause = invalid(
-                    "metadata.deletionGracePeriodSeconds",
-                    format!("Invalid value: {grace}: field is immutable"),
-                );
-                causes.extend([cause.clone(), cause]);
-            }
-            metadata.copy("deletionGracePeriodSeconds", old);
-        } else {
-            metadata.remove("deletionGracePeriodSeconds");
+        if !self.dry_run {
+            // It is not stored; what is only tried out is answered as it came.
+            metadata.remove("selfLink");
         }
-        metadata.copy("deletionTimestamp", old);
-        causes.extend(new_finalizers(&new, old));
+        metadata.remove_annotation(SPACE_ANNOTATION);
+        if object::is_deleting(old) {
+            metadata.copy("deletionTimestamp", old);
+        }
+        if metadata.get("deletionGracePeriodSeconds").is_none() {
+            metadata.copy("deletionGracePeriodSeconds", old);
+        }
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
-        let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
-        causes.extend(repeated(&errors));
-        causes.extend(errors.into_iter().map(Cause::from));
-        if !causes.is_empty() {
-            return Err(Status::invalid(kind(self.shown), name, causes));
+        self.refuse(name, kinds::validate_update(self.resource, self.subresource, &new, &sparse_old))?;
+        if self.subresource.is_none() {
+            self.place().judge(&new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
         answer::complete(self.resource, &mut new);
@@ -298,6 +292,10 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn place(&self) -> Place<'_> {
+        Place { shared: self.shared, space: self.space, resource: self.resource }
+    }
+
     /// Refuses an object with something wrong with it.
     pub(crate) fn refuse(&self, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {
         if errors.is_empty() {
@@ -325,35 +323,4 @@ fn same(existing: &Object, content: &Content) -> bool {
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
     Metadata::of(object).set("resourceVersion", revision.to_string());
-}
-
-fn invalid(field: &str, message: String) -> Cause {
-    Cause { reason: "FieldValueInvalid", message, field: field.to_owned() }
-}
-
-/// What is wrong with labels, annotations and owners is found by four checks of Kubernetes' in turn, and each lists it.
-fn repeated(errors: &[FieldError]) -> Vec<Cause> {
-    const CHECKED: [&str; 3] = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
-    let checked = errors.iter().filter(|error| CHECKED.iter().any(|field| error.field.starts_with(field)));
-    let once: Vec<Cause> = checked.cloned().map(Cause::from).collect();
-    std::iter::repeat_n(once, 3).flatten().collect()
-}
-
-/// Finalizers may only be taken away from what is being deleted. Kubernetes checks this here and with the rest of the
-/// metadata, and lists the cause twice.
-fn new_finalizers(new: &Value, old: &Value) -> Vec<Cause> {
-    if !object::is_deleting(old) {
-        return Vec::new();
-    }
-    let known: Vec<&str> = object::finalizers(old).collect();
-    let added: Vec<String> = object::finalizers(new).filter(|name| !known.contains(name)).map(gotext::quote).collect();
-    if added.is_empty() {
-        return Vec::new();
-    }
-    let list = added.join(", ");
-    let message = format!(
-        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
-    );
-    let cause = Cause { reason: "FieldValueForbidden", message, field: "metadata.finalizers".into() };
-    vec![cause]
 }

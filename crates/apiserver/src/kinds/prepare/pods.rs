@@ -32,6 +32,22 @@ pub(super) fn create(members: &mut Members, claimed: Option<Value>) {
     };
     fill(spec, "priority", priority);
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    tolerate_trouble(spec);
+}
+
+/// Readies a changed pod: what was decided when it was made is not asked for again.
+pub(super) fn update(members: &mut Members, before: &Members) {
+    let old = before.get("spec");
+    let Some(spec) = made(members, "spec") else { return };
+    for name in ["priority", "preemptionPolicy"] {
+        if let Some(kept) = old.and_then(|old| old.get(name)) {
+            fill(spec, name, kept.clone());
+        }
+    }
+    tolerate_trouble(spec);
+}
+
+fn tolerate_trouble(spec: &mut Members) {
     for trouble in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         tolerate(spec, trouble);
     }

@@ -123,7 +123,7 @@ pub(super) fn selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut E
 }
 
 /// Whether labels fit a selector.
-pub(super) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
+pub(in crate::kinds) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
     let equal = members(selector, "matchLabels").all(|(key, value)| label(key) == value.as_str());
     equal

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     field::{FieldError, Path},
     format,
+    schema::decode_base64,
 };
 
 /// All data of a config map or secret together, in bytes.
@@ -114,6 +115,12 @@ fn secret(object: &Value, errors: &mut Errors) {
     for key in needed.iter().filter(|key| !has(key)) {
         errors.push(FieldError::required(&data.key(key), ""));
     }
+    for key in needed.iter().filter(|key| key.starts_with(".docker")) {
+        let content = object.get("data").and_then(|data| data.get(*key)).and_then(Value::as_str);
+        if let Some(fault) = content.and_then(not_an_object) {
+            errors.push(FieldError::invalid(&data.key(key), "<secret contents redacted>", &fault));
+        }
+    }
     if text(object, "type") == "kubernetes.io/service-account-token" {
         let name = object.pointer("/metadata/annotations/kubernetes.io~1service-account.name");
         if name.and_then(Value::as_str).unwrap_or_default().is_empty() {
@@ -124,14 +131,23 @@ fn secret(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Why the bytes that base64 stands for are no JSON object.
+fn not_an_object(content: &str) -> Option<String> {
+    match crate::json::parse(&decode_base64(content)) {
+        Err(fault) => Some(fault),
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => {
+            let found = crate::json::kind(&other);
+            Some(format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"))
+        }
+    }
+}
+
 fn namespace(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("finalizers");
     for finalizer in list(spec, "finalizers").iter().filter_map(Value::as_str) {
         faults(format::qualified_name(finalizer), finalizer, &path, errors);
-        if !finalizer.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path, finalizer, detail));
-        }
+        super::metadata::qualified_finalizer(finalizer, &path, errors);
     }
 }
 

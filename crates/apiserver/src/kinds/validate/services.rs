@@ -72,7 +72,6 @@ pub(super) fn service(object: &Value, errors: &mut Errors) {
         }
     }
     policies(spec, outside, &path, errors);
-    families(spec, &path, errors);
 }
 
 fn external_name(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -184,40 +183,90 @@ fn policies(spec: &Value, outside: bool, path: &Path<'_>, errors: &mut Errors) {
     one_of(spec, "trafficDistribution", &["PreferClose", "PreferSameZone", "PreferSameNode"], path, errors);
 }
 
+/// Judges whether a service can get its addresses. That is asked before everything else.
+pub(super) fn addresses(object: &Value, errors: &mut Errors) {
+    let Some(spec) = object.get("spec").filter(|spec| text(spec, "type") != "ExternalName") else { return };
+    let path = Path::ROOT.child("spec");
+    let field = path.child("clusterIPs");
+    let given: Vec<&str> = list(spec, "clusterIPs").iter().filter_map(Value::as_str).collect();
+    let shown = || given.iter().map(|address| Value::from(*address)).collect::<Vec<_>>();
+    match (text(spec, "clusterIP"), given.first()) {
+        ("", Some(_)) => {
+            errors.push(FieldError::invalid(&field, shown(), "must be empty when `clusterIP` is not specified"));
+        }
+        (one, Some(first)) if *first != one => {
+            errors.push(FieldError::invalid(&field, shown(), "first value must match `clusterIP`"));
+        }
+        _ => {}
+    }
+    families(spec, &path, errors);
+    let mut malformed = false;
+    for (at, address) in given.iter().enumerate() {
+        if at == 0 && *address == "None" {
+            if given.len() > 1 {
+                malformed = true;
+                errors.push(FieldError::invalid(&field, shown(), "'None' must be the first and only value"));
+            }
+            continue;
+        }
+        let found = format::ip_address(address);
+        malformed |= !found.is_empty();
+        faults(found, address, &field.index(at), errors);
+    }
+    if given.len() > 2 {
+        errors.push(FieldError::invalid(&field, shown(), "may only hold up to 2 values"));
+    }
+    if malformed {
+        return;
+    }
+    let is_v6 = |address: &&str| address.contains(':');
+    if given.len() > 1 && given.iter().filter(|address| is_v6(address)).count() != 1 {
+        errors.push(FieldError::invalid(&field, shown(), "may specify no more than one IP for each IP family"));
+    }
+    if text(spec, "clusterIP") != "None" {
+        for (at, (address, family)) in given.iter().zip(list(spec, "ipFamilies")).enumerate() {
+            let family = family.as_str().unwrap_or_default();
+            let fits = match family {
+                "IPv4" => !is_v6(&address),
+                "IPv6" => is_v6(&address),
+                _ => true,
+            };
+            if !fits {
+                let detail = format!("expected an {family} value as indicated by `ipFamilies[{at}]`");
+                errors.push(FieldError::invalid(&field.index(at), *address, &detail));
+            }
+        }
+    }
+    if errors.is_empty() {
+        available_families(spec, &path, errors);
+    }
+}
+
 fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let all: Vec<&str> = list(spec, "ipFamilies").iter().filter_map(Value::as_str).collect();
-    let selectorless = text(spec, "clusterIP") == "None" && spec.get("selector").is_none();
     let families = path.child("ipFamilies");
     let mut once = Once::new();
-    for (at, family) in all.iter().enumerate() {
+    for (at, family) in list(spec, "ipFamilies").iter().filter_map(Value::as_str).enumerate() {
         let here = families.index(at);
-        if !["IPv4", "IPv6"].contains(family) {
-            errors.push(FieldError::not_supported(&here, *family, &["IPv4", "IPv6"]));
+        if !["IPv4", "IPv6"].contains(&family) {
+            errors.push(FieldError::not_supported(&here, family, &["IPv4", "IPv6"]));
         }
         once.check(family, &here, errors);
     }
-    let policy = text(spec, "ipFamilyPolicy");
     one_of(spec, "ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"], path, errors);
-    let addresses = path.child("clusterIPs");
-    let given: Vec<&str> = list(spec, "clusterIPs").iter().filter_map(Value::as_str).collect();
-    if let Some(first) = given.first()
-        && *first != text(spec, "clusterIP")
-    {
-        let shown: Vec<Value> = given.iter().map(|address| Value::from(*address)).collect();
-        errors.push(FieldError::invalid(&addresses, shown, "first value must match `clusterIP`"));
+}
+
+/// There are addresses of one family only; services that route nowhere may name both.
+fn available_families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if text(spec, "clusterIP") == "None" && spec.get("selector").is_none() {
+        return;
     }
-    for (at, address) in given.iter().enumerate() {
-        if *address != "None" {
-            faults(format::ip_address(address), address, &addresses.index(at), errors);
-        }
-    }
-    if errors.is_empty() && !selectorless {
-        if let Some(at) = all.iter().position(|family| *family == "IPv6") {
-            errors.push(FieldError::invalid(&families.index(at), "IPv6", "not configured on this cluster"));
-        } else if policy == "RequireDualStack" {
-            let detail = "this cluster is not configured for dual-stack services";
-            errors.push(FieldError::invalid(&path.child("ipFamilyPolicy"), policy, detail));
-        }
+    let families = path.child("ipFamilies");
+    let policy = text(spec, "ipFamilyPolicy");
+    if let Some(at) = list(spec, "ipFamilies").iter().position(|family| family == "IPv6") {
+        errors.push(FieldError::invalid(&families.index(at), "IPv6", "not configured on this cluster"));
+    } else if policy == "RequireDualStack" {
+        let detail = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid(&path.child("ipFamilyPolicy"), policy, detail));
     }
 }
 

@@ -301,7 +301,7 @@ fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if refused_selector(spec) {
         errors.push(FieldError::invalid(&selector, shown_selector(spec), ""));
     } else {
-        template(spec, spec.get("selector"), path, errors);
+        template(&with_claims(spec), spec.get("selector"), path, errors);
     }
     runs_forever(spec, Some("StatefulSet"), path, errors);
     let service = text(spec, "serviceName");
@@ -313,6 +313,27 @@ fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         let here = claims.index(at);
         super::storage::claim_spec(claim.get("spec").unwrap_or(&json!({})), &here.child("spec"), errors);
     }
+}
+
+/// A stateful set as its pods are made: with a volume for every claim, and names of their own.
+fn with_claims(spec: &Value) -> Value {
+    let claims = list(spec, "volumeClaimTemplates");
+    let name = |claim: &Value| claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let names: Vec<String> = claims.iter().map(name).collect();
+    let mut made = spec.clone();
+    let Some(pod) = made.pointer_mut("/template/spec").and_then(Value::as_object_mut) else { return made };
+    pod.remove("subdomain");
+    pod.remove("hostname");
+    if !names.is_empty() {
+        let mut volumes: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": if name.is_empty() { "claim" } else { name }}}))
+            .collect();
+        let others = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
+        volumes.extend(others.into_iter().filter(|volume| !names.iter().any(|name| volume["name"] == name.as_str())));
+        pod.insert("volumes".into(), volumes.into());
+    }
+    made
 }
 
 fn stateful_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -345,10 +366,15 @@ fn stateful_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn job(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let selector = path.child("selector");
     if spec.get("manualSelector") != Some(&Value::Bool(true)) {
         generated_selector(spec, object, path, errors);
     }
+    job_with_selector(spec, path, errors);
+}
+
+/// A job with its selector, whoever made it.
+pub(super) fn job_with_selector(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let selector = path.child("selector");
     job_spec(spec, path, errors);
     match spec.get("selector") {
         None => errors.push(FieldError::required(&selector, "")),
@@ -369,11 +395,35 @@ fn job(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// A selector that the server makes must be the one it would make.
 fn generated_selector(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    let wanted = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
-    if spec.get("selector").is_some_and(|selector| *selector != wanted) {
-        let shown = spec.get("selector").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("selector"), shown, "`selector` not auto-generated"));
+    let Some(selector) = spec.get("selector") else { return };
+    let text = |name: &str| object.pointer(&format!("/metadata/{name}")).and_then(Value::as_str).unwrap_or_default();
+    let (uid, name) = (text("uid"), text("name"));
+    let labels = spec.pointer("/template/metadata/labels");
+    let template = path.child("template");
+    let metadata = template.child("metadata");
+    let field = metadata.child("labels");
+    for (key, wanted) in [
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+    ] {
+        let detail = format!("must be '{wanted}'");
+        match labels.and_then(|labels| labels.get(key)).and_then(Value::as_str) {
+            None => errors.push(FieldError::required(&field.key(key), &detail)),
+            Some(found) if found == wanted => {}
+            Some(_) => {
+                let shown = labels.cloned().unwrap_or_default();
+                errors.push(FieldError::invalid(&field.key(key), shown, &detail));
+            }
+        }
+    }
+    let expected = json!({
+        "controller-uid": uid, "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
+    });
+    if !check::selects(selector, Some(&expected)) {
+        errors.push(FieldError::invalid(&path.child("selector"), selector.clone(), "`selector` not auto-generated"));
     }
 }
 
