@@ -27,8 +27,8 @@ pub fn prepare_create(resource: &Resource, object: &mut Value) {
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
-pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value) {
-    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old);
+pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
+    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 
 /// What is wrong with a new object.

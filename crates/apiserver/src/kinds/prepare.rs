@@ -56,12 +56,12 @@ pub(super) fn create(resource: &Resource, object: &mut Value) {
 }
 
 /// Readies a changed object.
-pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut Value, old: &Value) {
+pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut Value, old: &Value, now: &str) {
     let (Value::Object(members), Value::Object(before)) = (new, old) else { return };
     take(members, before, "metadata", &["generation"]);
     match subresource {
         None => whole(resource, members, before),
-        Some("status") => status(resource, members, before),
+        Some("status") => status(resource, members, before, now),
         Some("finalize") => restore(members, before, "status"),
         Some("approval") => {
             let conditions = members.get("status").and_then(|status| status.get("conditions")).cloned();
@@ -155,7 +155,7 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
 }
 
 /// An update through `/status`.
-fn status(resource: &Resource, members: &mut Members, before: &Members) {
+fn status(resource: &Resource, members: &mut Members, before: &Members, now: &str) {
     restore(members, before, "spec");
     let kept: &[&str] = match resource.kind.as_str() {
         "Deployment" | "ResourceQuota" => &["labels"],
@@ -171,8 +171,25 @@ fn status(resource: &Resource, members: &mut Members, before: &Members) {
         _ => &[],
     };
     take(members, before, "metadata", kept);
-    if resource.kind == "Pod" {
-        pods::status(members, before);
+    match resource.kind.as_str() {
+        "Pod" => pods::status(members, before),
+        "PersistentVolume" => phase_time(members, before, now),
+        _ => {}
+    }
+}
+
+/// When a volume came into its phase.
+fn phase_time(members: &mut Members, before: &Members, now: &str) {
+    let old = before.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+    let Some(new) = made(members, "status") else { return };
+    let since = "lastPhaseTransitionTime";
+    let told = new.contains_key(since) && new.get(since) != old.get(since);
+    if text(new, "phase") != text(&old, "phase") {
+        if !told {
+            new.insert(since.into(), now.into());
+        }
+    } else if let Some(kept) = old.get(since) {
+        fill(new, since, kept.clone());
     }
 }
 

@@ -21,6 +21,8 @@ mod storage;
 mod volumes;
 mod workloads;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 pub(super) use check::selects;
@@ -70,7 +72,7 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value
         match check {
             Check::Metadata => metadata::whole(resource, new, &mut errors),
             Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
-            Check::Rules if changed => rules(resource, new, &mut errors),
+            Check::Rules if changed => rules(resource, &without_ephemeral(resource, new), &mut errors),
             Check::Rules => {}
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
@@ -84,6 +86,16 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value
 fn without_metadata(object: &Value) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
     let members = object.as_object().into_iter().flatten();
     members.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
+}
+
+/// A pod without the containers that only a change can bring.
+fn without_ephemeral<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if resource.kind != "Pod" || object.pointer("/spec/ephemeralContainers").is_none() {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    object["spec"].as_object_mut().map(|spec| spec.remove("ephemeralContainers"));
+    Cow::Owned(object)
 }
 
 /// The rules of a kind.

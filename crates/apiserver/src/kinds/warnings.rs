@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::defaults::{Members, text};
-use crate::{field::quote, format, quantity::Quantity, registry::Resource};
+use crate::{field::quote, format, quantity::Quantity, registry::Resource, schema::decode_base64};
 
 /// Old names of labels with the version that replaced them and their new names.
 const OLD_LABELS: &[(&str, &str, &str)] = &[
@@ -54,6 +54,7 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
             }
         }
         "Service" => service(new, &mut found),
+        "Secret" if text(members, "type") == "kubernetes.io/tls" => found.extend(unusable_pair(new)),
         "Ingress" if annotated(new, "kubernetes.io/ingress.class") && creating => {
             let words =
                 "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead";
@@ -178,6 +179,52 @@ fn service(object: &Value, found: &mut Vec<String>) {
     if !text(spec, "externalName").is_empty() && text(spec, "type") != "ExternalName" {
         found.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
     }
+}
+
+/// Why a certificate and its key cannot be used, as far as their wrapping shows.
+fn unusable_pair(secret: &Value) -> Option<String> {
+    let blocks = |key: &str| {
+        let data = secret.get("data").and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default();
+        pem_types(&String::from_utf8_lossy(&decode_base64(data)))
+    };
+    let (certificate, key) = (blocks("tls.crt"), blocks("tls.key"));
+    let is_key = |block: &String| block.ends_with("PRIVATE KEY");
+    if !certificate.iter().any(|block| block == "CERTIFICATE") {
+        return Some(match certificate.as_slice() {
+            [] => "tls: failed to find any PEM data in certificate input".to_owned(),
+            [one] if is_key(one) => "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
+            skipped => format!("tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{}]", skipped.join(" ")),
+        });
+    }
+    if !key.iter().any(is_key) {
+        return Some(match key.as_slice() {
+            [] => "tls: failed to find any PEM data in key input".to_owned(),
+            [one] if one == "CERTIFICATE" => {
+                "tls: found a certificate rather than a key in the PEM for the private key".to_owned()
+            }
+            skipped => format!(
+                "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [{}]",
+                skipped.join(" ")
+            ),
+        });
+    }
+    None
+}
+
+/// The types of the blocks of a text in PEM.
+fn pem_types(text: &str) -> Vec<String> {
+    let mut rest = text;
+    let mut types = Vec::new();
+    while let Some((_, after)) = rest.split_once("-----BEGIN ") {
+        let Some((kind, after)) = after.split_once("-----") else { break };
+        if let Some((_, after)) = after.split_once(&format!("-----END {kind}-----")) {
+            types.push(kind.to_owned());
+            rest = after;
+        } else {
+            rest = after;
+        }
+    }
+    types
 }
 
 fn storage(resource: &Resource, object: &Value, found: &mut Vec<String>) {

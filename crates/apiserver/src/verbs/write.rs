@@ -257,7 +257,10 @@ impl<'a> Writer<'a> {
         }
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
-        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
+        if self.subresource.is_none() {
+            self.place().refill(&mut new, &sparse_old)?;
+        }
+        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
         self.refuse(name, kinds::validate_update(self.resource, self.subresource, &new, &sparse_old))?;
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
@@ -270,7 +273,8 @@ impl<'a> Writer<'a> {
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
-        if same(existing, &content) {
+        // What is only tried out is answered with fields that are never stored.
+        if same(existing, &content) && !self.dry_run {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();

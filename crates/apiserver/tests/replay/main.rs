@@ -2,7 +2,7 @@
 //!
 //! What still differs stands in `tests/differences.toml`, with the reason, and the list can only shrink: a case in it that
 //! is answered equally fails the test too. `REPLAY_RECORD=1` writes the list (and `docs/reference/differences.md`) anew,
-//! `REPLAY_ONLY=<part of a name>` runs and shows a few cases.
+//! `REPLAY_ONLY=<part of a name>` runs and shows a few cases, `REPLAY_CASES=<file.jsonl>` others than ours.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -36,15 +36,17 @@ async fn recorded_conversations_are_answered_equally() {
     let cluster = Cluster { server, store };
     let known = Known::load();
     let only = std::env::var("REPLAY_ONLY").ok();
+    let foreign = std::env::var("REPLAY_CASES").ok();
+    let files = foreign.as_deref().map_or(vec!["verbs", "kinds"], |file| vec![file]);
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();
-    for file in ["verbs", "kinds"] {
+    for (number, file) in files.into_iter().enumerate() {
         let (mut all, mut equal) = (0, 0);
         for case in cases(file) {
             if only.as_deref().is_some_and(|part| !case.name.contains(part)) {
                 continue;
             }
-            let namespace = format!("rq-{file}-{all}");
+            let namespace = format!("rq-{number}-{all}");
             let patience = if known.contains(&case.name) { SHORT } else { LONG };
             let found = case.replay(&cluster, &namespace, patience).await;
             all += 1;
@@ -59,7 +61,7 @@ async fn recorded_conversations_are_answered_equally() {
             100.0 * f64::from(u32::try_from(equal).unwrap()) / (all.max(1) as f64)
         );
     }
-    if only.is_some() {
+    if only.is_some() || foreign.is_some() {
         let shown = differing.iter().map(|(name, found)| format!("{name}\n{}", found.join("\n")));
         println!("{}", shown.collect::<Vec<_>>().join("\n"));
         return;
@@ -81,9 +83,14 @@ async fn recorded_conversations_are_answered_equally() {
 }
 
 fn cases(file: &str) -> Vec<Case> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cases/{file}.jsonl.gz"));
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let text = if file.ends_with(".jsonl") {
+        std::fs::read_to_string(file).unwrap()
+    } else {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cases/{file}.jsonl.gz"));
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+        text
+    };
     text.lines().filter(|line| !line.is_empty()).map(|line| Case::parse(line).unwrap()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::defaults::{Members, fill, made, text};
+use super::super::defaults::{Members, fill, items_mut, made, text};
 use crate::quantity::Quantity;
 
 /// The part of a pod that a subresource may change.
@@ -105,6 +105,14 @@ pub(super) fn status(members: &mut Members, before: &Members) {
     for name in ["qosClass", "observedGeneration"] {
         if let Some(kept) = old.and_then(|old| old.get(name)) {
             fill(new, name, kept.clone());
+        }
+    }
+    let mut known: Vec<Value> =
+        old.and_then(|old| old.get("conditions")).and_then(Value::as_array).cloned().unwrap_or_default();
+    for condition in items_mut(new, "conditions") {
+        let Some(at) = known.iter().position(|known| known.get("type") == condition.get("type")) else { continue };
+        if let Some(seen) = known.remove(at).get("observedGeneration") {
+            fill(condition, "observedGeneration", seen.clone());
         }
     }
 }

@@ -319,7 +319,9 @@ fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn with_claims(spec: &Value) -> Value {
     let claims = list(spec, "volumeClaimTemplates");
     let name = |claim: &Value| claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let names: Vec<String> = claims.iter().map(name).collect();
+    let mut names: Vec<String> = claims.iter().map(name).collect();
+    names.sort_unstable();
+    names.dedup();
     let mut made = spec.clone();
     let Some(pod) = made.pointer_mut("/template/spec").and_then(Value::as_object_mut) else { return made };
     pod.remove("subdomain");
