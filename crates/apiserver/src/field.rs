@@ -152,15 +152,25 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
 
-    /// A value is malformed, and too large to be shown.
-    pub fn invalid_hidden(path: &Path<'_>, detail: &str) -> Self {
-        Self::without_value(path, FieldErrorKind::Invalid, detail)
-    }
-
     /// A value is there twice, with the value as it is to be shown.
     pub fn duplicate_shown(path: &Path<'_>, shown: &str) -> Self {
         let kind = FieldErrorKind::Duplicate;
         Self { field: path.to_string(), kind, body: format!("{}: {shown}", kind.words()) }
+    }
+
+    /// A value is malformed, and too long or too secret to be shown.
+    pub fn invalid_unshown(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Invalid, detail)
+    }
+
+    /// The server cannot judge a value.
+    pub fn internal(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Internal, detail)
+    }
+
+    /// Says more about what is wrong.
+    pub fn with_detail(self, detail: &str) -> Self {
+        Self { body: joined(&self.body, detail), ..self }
     }
 
     /// A value is not one of those listed, with the value as it is to be shown.
@@ -224,7 +234,7 @@ fn joined(head: &str, detail: &str) -> String {
 }
 
 /// JSON as Go writes it, with the characters escaped that mean something in HTML.
-fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

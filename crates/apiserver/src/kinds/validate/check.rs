@@ -13,10 +13,22 @@ use crate::{
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What is said of numbers that must not be zero either.
 pub(super) const POSITIVE: &str = "must be greater than 0";
+/// The same, as some kinds say it.
+pub(super) const ABOVE_ZERO: &str = "must be greater than zero";
+
+/// A struct or list below; where it is not set, one that holds nothing.
+pub(super) fn part<'a>(value: &'a Value, name: &str) -> &'a Value {
+    value.get(name).unwrap_or(&Value::Null)
+}
 
 /// The text of a field, empty where it is not set.
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
+    maybe_text(value, name).unwrap_or_default()
+}
+
+/// The text of a field that may be unset or empty.
+pub(super) fn maybe_text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
 }
 
 /// The number of a field.
@@ -34,14 +46,43 @@ pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// The texts of a field, none where it is not set.
+pub(super) fn texts<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
+    list(value, name).iter().map(|item| item.as_str().unwrap_or_default()).collect()
+}
+
 /// The members of a field, none where it is not set.
 pub(super) fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value.get(name).and_then(Value::as_object).into_iter().flatten()
 }
 
+/// An annotation of an object.
+pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    part(part(object, "metadata"), "annotations").get(name).and_then(Value::as_str)
+}
+
+/// The quantity of a field.
+pub(super) fn quantity(value: Option<&Value>) -> Option<Quantity> {
+    value.and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok())
+}
+
 /// Notes every fault of a value.
 pub(super) fn faults(found: Faults, shown: &str, path: &Path<'_>, errors: &mut Errors) {
     errors.extend(found.iter().map(|fault| FieldError::invalid(path, shown, fault)));
+}
+
+/// Notes all faults of a value as one.
+pub(super) fn joined_faults(
+    found: &Faults,
+    shown: &str,
+    separator: &str,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) -> bool {
+    if !found.is_empty() {
+        errors.push(FieldError::invalid(path, shown, &found.join(separator)));
+    }
+    !found.is_empty()
 }
 
 /// Text that must be there.
@@ -53,6 +94,31 @@ pub(super) fn required(value: &Value, name: &str, path: &Path<'_>, errors: &mut 
     !missing
 }
 
+/// How text is written.
+type Rule = fn(&str) -> Faults;
+
+/// Text that must be there and be written in a certain way.
+pub(super) fn required_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+    if required(value, name, path, errors) {
+        written_as(value, name, rule, path, errors);
+    }
+}
+
+/// Text that must be written in a certain way, where it is not empty.
+pub(super) fn written_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+    let found = text(value, name);
+    if !found.is_empty() {
+        faults(rule(found), found, &path.child(name), errors);
+    }
+}
+
+/// Text that must be written in a certain way, where it is set, be it to nothing.
+pub(super) fn set_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(found) = maybe_text(value, name) {
+        faults(rule(found), found, &path.child(name), errors);
+    }
+}
+
 /// A number that must not be negative, where it is set.
 pub(super) fn not_negative(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     if let Some(number) = number(value, name).filter(|number| *number < 0) {
@@ -60,10 +126,16 @@ pub(super) fn not_negative(value: &Value, name: &str, path: &Path<'_>, errors: &
     }
 }
 
+/// A number within bounds.
+pub(super) fn within(number: i64, low: i64, high: i64, path: &Path<'_>, errors: &mut Errors) {
+    if !(low..=high).contains(&number) {
+        errors.push(FieldError::invalid(path, number, &format::range(low, high)));
+    }
+}
+
 /// Text that must be one of a few, where it is set.
 pub(super) fn one_of(value: &Value, name: &str, choices: &[&str], path: &Path<'_>, errors: &mut Errors) {
-    let found = text(value, name);
-    if !found.is_empty() && !choices.contains(&found) {
+    if let Some(found) = maybe_text(value, name).filter(|found| !choices.contains(found)) {
         errors.push(FieldError::not_supported(&path.child(name), found, choices));
     }
 }
@@ -73,6 +145,11 @@ pub(super) fn required_one_of(value: &Value, name: &str, choices: &[&str], path:
     if required(value, name, path, errors) {
         one_of(value, name, choices, path, errors);
     }
+}
+
+/// A protocol that must be there.
+pub(super) fn protocol(port: &Value, path: &Path<'_>, errors: &mut Errors) {
+    required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], path, errors);
 }
 
 /// Values that must not repeat.
@@ -99,7 +176,7 @@ pub(super) fn selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut E
     let expressions = path.child("matchExpressions");
     for (at, expression) in list(selector, "matchExpressions").iter().enumerate() {
         let path = expressions.index(at);
-        let values = list(expression, "values");
+        let values = texts(expression, "values");
         match text(expression, "operator") {
             "In" | "NotIn" if values.is_empty() => {
                 let detail = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -116,7 +193,7 @@ pub(super) fn selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut E
         let key = text(expression, "key");
         faults(format::qualified_name(key), key, &path.child("key"), errors);
         let values_path = path.child("values");
-        for (at, value) in values.iter().filter_map(Value::as_str).enumerate() {
+        for (at, value) in values.into_iter().enumerate() {
             faults(format::label_value(value), value, &values_path.index(at), errors);
         }
     }
@@ -145,6 +222,26 @@ pub(super) fn is_empty_selector(selector: &Value) -> bool {
     members(selector, "matchLabels").next().is_none() && list(selector, "matchExpressions").is_empty()
 }
 
+/// Whether nothing can be selected by a selector because it makes no sense.
+pub(super) fn is_refused_selector(selector: &Value) -> bool {
+    let mut errors = Errors::new();
+    self::selector(Some(selector), &Path::ROOT, &mut errors);
+    !errors.is_empty()
+}
+
+/// A selector as it is shown: keys and operators stand there even where they are empty.
+pub(super) fn shown_selector(selector: &Value) -> Value {
+    let mut shown = selector.clone();
+    for expression in shown.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
+        for name in ["key", "operator"] {
+            if expression.get(name).is_none() {
+                expression[name] = "".into();
+            }
+        }
+    }
+    shown
+}
+
 /// A whole number or a percentage that must not be negative.
 pub(super) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child(name);
@@ -157,31 +254,94 @@ pub(super) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, error
     }
 }
 
+/// The amount of a whole number or percentage; nothing where it is neither.
+pub(super) fn amount(value: Option<&Value>) -> i64 {
+    match value {
+        Some(Value::Number(number)) => number.as_i64().unwrap_or(0),
+        Some(Value::String(text)) if format::percent(text).is_empty() => {
+            text.trim_end_matches('%').parse().unwrap_or(i64::MAX)
+        }
+        Some(Value::String(text)) => text.parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// A percentage must not be beyond the whole.
 pub(super) fn at_most_whole(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let Some(Value::String(text)) = value.get(name) else { return };
-    let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<i64>().ok());
-    if percent.is_some_and(|percent| percent > 100) {
+    if format::percent(text).is_empty() && amount(value.get(name)) > 100 {
         errors.push(FieldError::invalid(&path.child(name), text.as_str(), "must not be greater than 100%"));
     }
 }
 
 /// A quantity that must not be negative.
 pub(super) fn not_negative_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(text) = value.as_str() else { return };
-    if Quantity::parse(text).is_ok_and(|quantity| quantity.sign() < 0) {
-        errors.push(FieldError::invalid(path, text, NOT_NEGATIVE));
+    if let Some(quantity) = quantity(Some(value)).filter(|quantity| quantity.sign() < 0) {
+        errors.push(FieldError::invalid(path, quantity.written(), NOT_NEGATIVE));
     }
 }
 
-/// A name of either sort: of a port by number, or by name.
+/// A quantity that must be more than nothing.
+pub(super) fn positive_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) -> bool {
+    let wrong = quantity(Some(value)).filter(|quantity| quantity.sign() <= 0);
+    errors.extend(wrong.iter().map(|quantity| FieldError::invalid(path, quantity.written(), ABOVE_ZERO)));
+    wrong.is_none()
+}
+
+/// The number of a port.
+pub(super) fn port_number(number: i64, path: &Path<'_>, errors: &mut Errors) {
+    errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(path, number, fault)));
+}
+
+/// A port by number, or by name.
 pub(super) fn port(value: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     match value {
         Some(Value::String(name)) => faults(format::port_name(name), name, path, errors),
-        Some(Value::Number(number)) => {
-            let number = number.as_i64().unwrap_or(0);
-            errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(path, number, fault)));
+        other => port_number(other.and_then(Value::as_i64).unwrap_or(0), path, errors),
+    }
+}
+
+/// A field that must stay as it was; `nothing` is what is shown where it is not set any more.
+pub(super) fn unchanged(
+    new: &Value,
+    old: &Value,
+    name: &str,
+    nothing: impl Into<Value>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if new.get(name) != old.get(name) {
+        let shown = new.get(name).cloned().unwrap_or_else(|| nothing.into());
+        errors.push(FieldError::invalid(&path.child(name), shown, "field is immutable"));
+    }
+}
+
+/// Conditions as newer kinds have them.
+pub(super) fn conditions(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("conditions");
+    let mut kinds = Once::new();
+    for (at, condition) in list(status, "conditions").iter().enumerate() {
+        let here = path.index(at);
+        let kind = text(condition, "type");
+        kinds.check(kind, &here.child("type"), errors);
+        faults(format::qualified_name(kind), kind, &here.child("type"), errors);
+        let state = text(condition, "status");
+        let states = ["False", "True", "Unknown"];
+        if !states.contains(&state) {
+            errors.push(FieldError::not_supported(&here.child("status"), state, &states));
         }
-        _ => {}
+        if let Some(generation) = number(condition, "observedGeneration").filter(|generation| *generation < 0) {
+            let field = here.child("observedGeneration");
+            errors.push(FieldError::invalid(&field, generation, "must be greater than or equal to zero"));
+        }
+        if condition.get("lastTransitionTime").is_none_or(Value::is_null) {
+            errors.push(FieldError::required(&here.child("lastTransitionTime"), ""));
+        }
+        required_as(condition, "reason", format::condition_reason, &here, errors);
+        for (name, most) in [("reason", 1 << 10), ("message", 32 << 10)] {
+            if text(condition, name).len() > most {
+                errors.push(FieldError::too_long(&here.child(name), most));
+            }
+        }
     }
 }

@@ -56,7 +56,7 @@ impl<'a> State<'a> {
 
 /// Says what is wrong with the conditions as a whole.
 fn refuse(path: &Path<'_>, detail: &str, errors: &mut Errors) {
-    errors.push(FieldError::invalid_hidden(&path.child("conditions"), detail));
+    errors.push(FieldError::invalid_unshown(&path.child("conditions"), detail));
 }
 
 /// Pods that are over but not counted yet, each once.

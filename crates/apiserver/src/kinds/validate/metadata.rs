@@ -105,12 +105,7 @@ fn name_rule(resource: &Resource) -> NameRule {
         "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
-        "IPAddress" => |name, _| match name.parse::<std::net::IpAddr>() {
-            Ok(address) if address.to_string() == name => Faults::new(),
-            Ok(address) => vec![format!("must be in canonical form (\"{address}\")")],
-            Err(_) if has_leading_zeros(name) => vec!["must not have leading 0s".to_owned()],
-            Err(_) => format::ip_address(name),
-        },
+        "IPAddress" => |name, _| format::canonical_ip_address(name),
         _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
     }
 }
@@ -118,12 +113,6 @@ fn name_rule(resource: &Resource) -> NameRule {
 /// A name that can be part of an address.
 fn segment(name: &str, prefix: bool) -> Faults {
     if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
-}
-
-/// Whether an address would be one if its numbers were written without zeros in front.
-fn has_leading_zeros(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('.').collect();
-    parts.len() == 4 && parts.iter().all(|part| part.parse::<u32>().is_ok_and(|number| number < 256))
 }
 
 /// The beginning of a name as it would go on: a dash at its end is no longer the last character.
