@@ -8,11 +8,6 @@ fn bytes<const N: usize>() -> Result<[u8; N], Status> {
     Ok(bytes)
 }
 
-/// Any number.
-pub(crate) fn number() -> Result<u16, Status> {
-    bytes::<2>().map(u16::from_le_bytes)
-}
-
 /// A new uid: a random UUID.
 pub(crate) fn uid() -> Result<String, Status> {
     let mut bytes = bytes::<16>()?;

@@ -1,7 +1,6 @@
 //! What can be done with objects, the same for every kind.
 
 mod admission;
-mod allocation;
 mod collection;
 mod create;
 mod decode;
@@ -113,8 +112,10 @@ impl Call {
         let part =
             path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
         let part = part.transpose()?;
+        // What can only be made has no address of its own.
+        let nameless = !collection && part.is_none() && resource.verbs == ["create"];
         let elsewhere = spaces::is_space(&resource) && space != SpaceScope::One(ROOT.to_owned());
-        if misplaced || elsewhere {
+        if misplaced || nameless || elsewhere {
             return Err(Status::no_such_resource());
         }
         let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;

@@ -156,9 +156,7 @@ fn find(object: &mut Value, path: &[String]) -> Option<Option<Value>> {
 }
 
 fn add(object: &mut Value, path: &[String], value: Value) -> Option<()> {
-    let Some((last, steps)) = path.split_last() else {
-        return whole(object, value);
-    };
+    let (last, steps) = path.split_last()?;
     match parent(object, steps)? {
         Value::Object(fields) => {
             fields.insert(last.clone(), value);

@@ -70,7 +70,7 @@ pub fn parse(path: &str) -> Result<Address, Status> {
     }
     let (space, rest) = split_space(&path)?;
     let Some(inner) = rest.strip_prefix('/') else { return Err(Status::no_such_page()) };
-    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let inner = inner.trim_end_matches('/');
     let parts: Vec<&str> = inner.split('/').collect();
     let target = match parts.as_slice() {
         ["api", version] => Target::Version { group: String::new(), version: (*version).into() },
@@ -112,6 +112,8 @@ fn resource(group: &str, version: &str, parts: &[&str]) -> Result<Target, Status
     let (namespace, resource, name, subresource) = match parts {
         // A part after a namespace is a part of the namespace if namespaces have one of that name.
         ["namespaces", name, part @ ("status" | "finalize")] => (None, "namespaces", text(name), text(part)),
+        // An empty namespace is all of them.
+        ["namespaces", "", resource] => (None, *resource, None, None),
         ["namespaces", namespace, resource] => (text(namespace), *resource, None, None),
         ["namespaces", namespace, resource, name] => (text(namespace), *resource, text(name), None),
         ["namespaces", namespace, resource, name, part] => (text(namespace), *resource, text(name), text(part)),

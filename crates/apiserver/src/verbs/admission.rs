@@ -24,7 +24,6 @@ impl Place<'_> {
     pub(super) fn fill(&self, object: &mut Value) -> Result<()> {
         match (self.resource.group.as_str(), self.resource.kind.as_str()) {
             ("", "Pod") => self.set_priority(object),
-            ("", "Service") => super::allocation::allocate(self, object, None),
             ("", "PersistentVolumeClaim") => {
                 self.default_storage_class(object);
                 Ok(())
@@ -33,14 +32,6 @@ impl Place<'_> {
                 self.default_ingress_class(object);
                 Ok(())
             }
-            _ => Ok(()),
-        }
-    }
-
-    /// Adds to a changed object what others decide.
-    pub(super) fn refill(&self, object: &mut Value, old: &Value) -> Result<()> {
-        match (self.resource.group.as_str(), self.resource.kind.as_str()) {
-            ("", "Service") => super::allocation::allocate(self, object, Some(old)),
             _ => Ok(()),
         }
     }

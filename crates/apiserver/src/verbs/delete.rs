@@ -111,7 +111,7 @@ impl Writer<'_> {
         loop {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
-            check_preconditions(self.shown, &old, options)?;
+            check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
             let removed = self.mark(&mut new, options);
@@ -197,6 +197,12 @@ pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &Delet
         return Err(Status::conflict(kind(shown), name, &why));
     }
     if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
+        if shown.kind == "Namespace" {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+            );
+            return Err(Status::conflict(named(shown), name, &why));
+        }
         let why = format!(
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );

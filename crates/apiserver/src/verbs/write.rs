@@ -30,6 +30,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) space: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) dry_run: bool,
+    /// Whether the change is a patch: a uid in it is not a condition but a change like any other.
+    pub(crate) patching: bool,
 }
 
 /// What became of an object.
@@ -55,6 +57,7 @@ impl<'a> Writer<'a> {
             space: call.one_space()?,
             namespace: call.namespace(),
             dry_run,
+            patching: false,
         })
     }
 
@@ -217,7 +220,7 @@ impl<'a> Writer<'a> {
         let given = given.filter(|revision| *revision != Revision::ZERO);
         let uid = object::text(new, "uid");
         let current = stored(existing)?.uid();
-        if !uid.is_empty() && uid != current {
+        if !uid.is_empty() && uid != current && !self.patching {
             let key = crate::versions::storage_key(self.resource, self.namespace, name, self.dry_run);
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
@@ -238,8 +241,11 @@ impl<'a> Writer<'a> {
     /// The new object in its complete form, with everything the client has no say in taken from the old one.
     fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
         let mut metadata = Metadata::of(&mut new);
-        for field in ["name", "namespace", "uid", "creationTimestamp", "generation"] {
+        for field in ["name", "namespace", "creationTimestamp", "generation"] {
             metadata.copy(field, old);
+        }
+        if metadata.text("uid").is_empty() {
+            metadata.copy("uid", old);
         }
         for field in ["resourceVersion", "managedFields"] {
             metadata.remove(field);
@@ -257,9 +263,6 @@ impl<'a> Writer<'a> {
         }
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
-        if self.subresource.is_none() {
-            self.place().refill(&mut new, &sparse_old)?;
-        }
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
         self.refuse(name, kinds::validate_update(self.resource, self.subresource, &new, &sparse_old))?;
         if self.subresource.is_none() {
@@ -305,7 +308,7 @@ impl<'a> Writer<'a> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(kind(self.shown), name, errors.into_iter().map(Cause::from).collect()))
+        Err(Status::invalid(kind(self.resource), name, errors.into_iter().map(Cause::from).collect()))
     }
 }
 

@@ -68,7 +68,8 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
     let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
     let families = if dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
     fill(spec, "ipFamilies", families);
-    if !spec.contains_key("clusterIP") {
+    let wants_v4 = spec.get("ipFamilies").and_then(|families| families.get(0)) == Some(&json!("IPv4"));
+    if !spec.contains_key("clusterIP") && wants_v4 {
         let address = draw.address();
         spec.insert("clusterIP".into(), address.into());
     }

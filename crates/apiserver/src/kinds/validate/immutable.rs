@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{list, number, text},
-    pod_changes, workloads,
+    jobs, pod_changes,
 };
 use crate::{
     field::{FieldError, Path},
@@ -60,6 +60,7 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "VolumeAttachment" => attachment(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
         "FlowSchema" => fixed_schema(new, old, errors),
+        "Node" => node(new, old, errors),
         _ => {}
     }
 }
@@ -171,7 +172,7 @@ fn kept_list(new: &Value, old: &Value, name: &str, path: &Path<'_>, errors: &mut
 fn job(new: &Value, old: &Value, errors: &mut Errors) {
     let path = Path::ROOT.child("spec");
     let field = |object: &Value, name: &str| object.pointer(&format!("/spec/{name}")).cloned();
-    workloads::job_with_selector(new.get("spec").unwrap_or(&Value::Null), &path, errors);
+    jobs::selecting_job(new.get("spec").unwrap_or(&Value::Null), &path, errors);
     let indexed = field(new, "completionMode") == Some(Value::from("Indexed"));
     if field(new, "completions") != field(old, "completions") {
         let shown = field(new, "completions").unwrap_or(Value::Null);
@@ -233,6 +234,27 @@ fn attachment(new: &Value, old: &Value, errors: &mut Errors) {
         Value::from(text(spec, "nodeName")),
     );
     errors.push(FieldError::invalid_shown(&Path::ROOT.child("spec"), &shown, IMMUTABLE));
+}
+
+/// What a node was given it keeps.
+fn node(new: &Value, old: &Value, errors: &mut Errors) {
+    let path = Path::ROOT.child("spec");
+    let ranges = |node: &Value| list(&node["spec"], "podCIDRs").to_vec();
+    let (now, before) = (ranges(new), ranges(old));
+    let changed = if now.len() == before.len() {
+        now.iter().zip(&before).filter(|(now, before)| now != before).count()
+    } else {
+        1
+    };
+    if !before.is_empty() {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        errors.extend(std::iter::repeat_n(FieldError::forbidden(&path.child("podCIDRs"), detail), changed));
+    }
+    let provider = |node: &Value| text(&node["spec"], "providerID").to_owned();
+    if !provider(old).is_empty() && provider(new) != provider(old) {
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        errors.push(FieldError::forbidden(&path.child("providerID"), detail));
+    }
 }
 
 /// The two schemas without which requests could be lost stay as they came.

@@ -27,11 +27,10 @@ pub(super) fn checks_metadata(kind: &str) -> bool {
 /// The checks of a change of the object itself.
 pub(super) fn of(kind: &str) -> &'static [Check] {
     match kind {
-        "ConfigMap" | "Secret" | "Service" | "IngressClass" => &[MetadataChange, Changes, Metadata, Rules],
+        "ConfigMap" | "Secret" | "IngressClass" => &[MetadataChange, Changes, Metadata, Rules],
         "PodTemplate"
         | "ResourceQuota"
         | "StatefulSet"
-        | "ControllerRevision"
         | "Deployment"
         | "ReplicaSet"
         | "HorizontalPodAutoscaler"
@@ -39,7 +38,7 @@ pub(super) fn of(kind: &str) -> &'static [Check] {
         | "Lease"
         | "ResourceSlice"
         | "CSIDriver" => &[MetadataChange, Rules, Changes],
-        "DaemonSet" => &[MetadataChange, Changes, Rules],
+        "DaemonSet" | "Service" => &[MetadataChange, Changes, Rules],
         "PriorityClass" | "ServiceCIDR" => &[MetadataChange, Changes],
         "ReplicationController" | "NetworkPolicy" | "DeviceClass" => &[Metadata, Rules, MetadataChange, Rules, Changes],
         "ResourceClaim" | "ResourceClaimTemplate" => &[Metadata, Rules, MetadataChange, Changes, Rules],

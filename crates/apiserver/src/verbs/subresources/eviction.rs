@@ -5,13 +5,18 @@ use orrery_store::{ListOptions, Scope};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Call, Writer, delete::check_preconditions, stored},
+    super::{
+        Call, Writer,
+        decode::{self, Wanted},
+        delete::check_preconditions,
+        stored,
+    },
     pods::{set_condition, success},
 };
 use crate::{
     body::Body,
     kinds, object,
-    request::{DeleteOptions, WriteOptions},
+    request::{DeleteOptions, FieldValidation, WriteOptions},
     status::{Named, Status},
 };
 
@@ -21,9 +26,8 @@ const MOST_DISRUPTED: usize = 2000;
 /// Deletes a pod if that is allowed now.
 pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
-    let eviction = crate::json::parse(body).map_err(Status::bad_request)?;
-    let name = object::name(&eviction);
-    if !name.is_empty() && name != call.name() {
+    let eviction = decode(call, body)?;
+    if object::name(&eviction) != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     let mut delete = match eviction.get("deleteOptions") {
@@ -46,6 +50,16 @@ pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, St
     let delete = DeleteOptions { resource_version: None, ..delete };
     writer.delete(call.name(), &delete).await?;
     success(call)
+}
+
+/// The body of an eviction, of either version.
+fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
+    let part = call.subresource().ok_or_else(Status::no_such_resource)?;
+    let schema = part.schema.ok_or_else(Status::no_such_resource)?;
+    let older = crate::json::parse(body).is_ok_and(|body| body["apiVersion"] == "policy/v1beta1");
+    let version = if older { "v1beta1" } else { "v1" };
+    let wanted = Wanted { group: "policy", version, kind: "Eviction", schema, internal: "policy.Eviction".to_owned() };
+    decode::body(call, &wanted, body, FieldValidation::Ignore, &mut Vec::new())
 }
 
 /// Whether no budget counts a pod: it has not begun, is over, or on its way out.

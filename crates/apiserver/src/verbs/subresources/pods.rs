@@ -65,6 +65,10 @@ fn check_log_options(name: &str, query: &Query) -> Result<(), Status> {
             causes.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
         }
     }
+    if query.get("sinceTime").is_some() && query.get("sinceSeconds").is_some() {
+        let message = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified".to_owned();
+        causes.push(Cause { reason: "FieldValueForbidden", message, field: "[]".to_owned() });
+    }
     if causes.is_empty() {
         Ok(())
     } else {
@@ -79,8 +83,9 @@ pub(super) fn connect(call: &Call) -> Result<Response<Body>, Status> {
     }
     let object = call.read(&*call.existing()?)?;
     let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-    let name = call.name();
+    let (name, part) = (call.name(), call.path.subresource.as_deref().unwrap_or_default());
     Err(match call.resource.plural.as_str() {
+        "pods" if node.is_empty() && part == "proxy" => Status::bad_request("address not allowed"),
         "pods" if node.is_empty() => Status::bad_request(format!("pod {name} does not have a host assigned")),
         "pods" => Status::unavailable(format!("pod {name} cannot be reached: spaces run no pods")),
         _ => Status::unavailable(format!("node {name} cannot be reached: spaces have no nodes of their own")),
