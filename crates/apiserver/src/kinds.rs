@@ -4,6 +4,8 @@
 
 mod defaults;
 mod prepare;
+pub(crate) mod service_ranges;
+pub(crate) mod shown;
 mod validate;
 mod warnings;
 

@@ -171,6 +171,7 @@ struct Incoming {
 impl Incoming {
     fn parse(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
         let address = request::parse(parts.uri.path())?;
+        let user = authenticate(shared, &parts, &address.space)?;
         if let SpaceScope::One(space) = &address.space
             && !spaces::exists(shared, space)
         {
@@ -180,7 +181,7 @@ impl Incoming {
             method: parts.method,
             address,
             query: Query::parse(parts.uri.query().unwrap_or_default()),
-            user: parts.extensions.get::<User>().cloned().unwrap_or_else(User::anonymous),
+            user,
             headers: parts.headers,
         })
     }
@@ -221,6 +222,20 @@ impl Incoming {
             }
         }
     }
+}
+
+/// Who asks. Somebody who shows a credential that is not good here is not let in as somebody without one.
+fn authenticate(shared: &Shared, parts: &http::request::Parts, space: &SpaceScope) -> Result<User, Status> {
+    let Some(user) = parts.extensions.get::<User>() else {
+        let authorization = header_text(&parts.headers, &header::AUTHORIZATION);
+        let (scheme, token) = authorization.trim().split_once(' ').unwrap_or_default();
+        if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() {
+            return Err(Status::unauthorized());
+        }
+        return Ok(User::anonymous());
+    };
+    user.check_place(space, |name| spaces::uid(shared, name))?;
+    Ok(user.clone())
 }
 
 fn authorize_path(shared: &Shared, user: &User, space: &SpaceScope, method: &Method, path: &str) -> Result<(), Status> {

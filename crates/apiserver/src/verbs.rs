@@ -1,6 +1,7 @@
 //! What can be done with objects, the same for every kind.
 
 mod admission;
+mod allocation;
 mod collection;
 mod create;
 mod decode;

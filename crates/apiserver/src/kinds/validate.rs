@@ -4,9 +4,9 @@ mod access;
 mod admission;
 mod affinity;
 mod autoscaling;
-mod check;
+pub(super) mod check;
 mod config;
-mod containers;
+pub(super) mod containers;
 mod cron;
 mod devices;
 mod disks;
@@ -27,7 +27,6 @@ mod rules;
 mod security;
 mod services;
 mod serving;
-mod shown;
 mod status;
 mod storage;
 mod templates;
@@ -41,6 +40,7 @@ use serde_json::Value;
 pub(super) use check::selects;
 use order::Check;
 
+use super::{service_ranges, shown};
 use crate::{field::FieldError, registry::Resource};
 
 /// What was found so far.
@@ -50,7 +50,7 @@ type Errors = Vec<FieldError>;
 pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
     if resource.kind == "Service" {
-        services::addresses(object, &mut errors);
+        services::addresses(object, None, &mut errors);
         if !errors.is_empty() {
             return errors;
         }

@@ -121,7 +121,7 @@ impl Writer<'_> {
                 return Ok(if removed { Deletion::Done { object: new, uid } } else { Deletion::Begun(new) });
             }
             let batch = if removed {
-                Batch::new().delete(key.clone(), expect)
+                self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
                 Batch::new().put(key.clone(), expect, object::encode(&new))
             };

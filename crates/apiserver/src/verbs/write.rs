@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{admission::Place, get::revision, kind, named, native, stored};
+use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, stored};
 use crate::{
     answer,
     field::FieldError,
@@ -107,6 +107,7 @@ impl<'a> Writer<'a> {
     }
 
     async fn create_named(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_create(self.resource, &object))?;
@@ -124,7 +125,9 @@ impl<'a> Writer<'a> {
             if self.dry_run {
                 return Ok(object);
             }
+            self.allocation().settle(&asked, &mut object, None)?;
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
             }
@@ -238,6 +241,10 @@ impl<'a> Writer<'a> {
         }
     }
 
+    pub(super) fn allocation(&self) -> Allocation<'_> {
+        Allocation { shared: self.shared, space: self.space, resource: self.resource }
+    }
+
     /// The new object in its complete form, with everything the client has no say in taken from the old one.
     fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
         let mut metadata = Metadata::of(&mut new);
@@ -263,10 +270,14 @@ impl<'a> Writer<'a> {
         }
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
+        let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
         self.refuse(name, kinds::validate_update(self.resource, self.subresource, &new, &sparse_old))?;
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
+        }
+        if !self.dry_run {
+            self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
         answer::complete(self.resource, &mut new);
@@ -284,6 +295,7 @@ impl<'a> Writer<'a> {
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
         let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
+        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(old))?;
         set_revision(new, existing.modified());
         if self.dry_run {
             return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));
@@ -291,7 +303,7 @@ impl<'a> Writer<'a> {
         match self.shared.store.commit(batch).await {
             Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
             Ok(committed) => {
-                set_revision(new, committed.revision);
+                set_revision(new, committed.revisions.first().copied().flatten().unwrap_or(committed.revision));
                 Ok(Some(Change::Updated(new.take())))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::defaults::{Members, fill, items_mut, made, text};
-
-/// The lowest and the number of the ports that nodes open for services.
-const NODE_PORTS: (u64, u64) = (30_000, 2768);
+use super::super::{
+    defaults::{Members, fill, items_mut, made, text},
+    service_ranges,
+};
 
 /// Readies a new service.
 ///
@@ -135,13 +135,15 @@ impl Draw {
         self.0 >> 33
     }
 
-    /// An address of 10.96.0.0/12, beyond those that are handed out by hand.
-    fn address(&mut self) -> String {
-        let host = 256 + self.next() % ((1 << 20) - 512);
-        format!("10.{}.{}.{}", 96 + (host >> 16), host >> 8 & 0xff, host & 0xff)
+    fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(bound)).unwrap_or(0)
     }
 
-    fn node_port(&mut self) -> u64 {
-        NODE_PORTS.0 + self.next() % NODE_PORTS.1
+    fn address(&mut self) -> String {
+        service_ranges::address(self.below(service_ranges::ADDRESSES))
+    }
+
+    fn node_port(&mut self) -> i64 {
+        service_ranges::port(self.below(service_ranges::PORTS))
     }
 }

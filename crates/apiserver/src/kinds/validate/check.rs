@@ -10,69 +10,69 @@ use crate::{
 };
 
 /// What is said of numbers that are too small.
-pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(in crate::kinds) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What is said of numbers that must not be zero either.
-pub(super) const POSITIVE: &str = "must be greater than 0";
+pub(in crate::kinds) const POSITIVE: &str = "must be greater than 0";
 /// The same, as some kinds say it.
-pub(super) const ABOVE_ZERO: &str = "must be greater than zero";
+pub(in crate::kinds) const ABOVE_ZERO: &str = "must be greater than zero";
 
 /// A struct or list below; where it is not set, one that holds nothing.
-pub(super) fn part<'a>(value: &'a Value, name: &str) -> &'a Value {
+pub(in crate::kinds) fn part<'a>(value: &'a Value, name: &str) -> &'a Value {
     value.get(name).unwrap_or(&Value::Null)
 }
 
 /// The text of a field, empty where it is not set.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(in crate::kinds) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     maybe_text(value, name).unwrap_or_default()
 }
 
 /// The text of a field that may be unset or empty.
-pub(super) fn maybe_text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+pub(in crate::kinds) fn maybe_text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
 }
 
 /// The number of a field.
-pub(super) fn number(value: &Value, name: &str) -> Option<i64> {
+pub(in crate::kinds) fn number(value: &Value, name: &str) -> Option<i64> {
     value.get(name).and_then(Value::as_i64)
 }
 
 /// Whether a field is set to true.
-pub(super) fn truth(value: &Value, name: &str) -> bool {
+pub(in crate::kinds) fn truth(value: &Value, name: &str) -> bool {
     value.get(name) == Some(&Value::Bool(true))
 }
 
 /// The items of a field, none where it is not set.
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub(in crate::kinds) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The texts of a field, none where it is not set.
-pub(super) fn texts<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
+pub(in crate::kinds) fn texts<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
     list(value, name).iter().map(|item| item.as_str().unwrap_or_default()).collect()
 }
 
 /// The members of a field, none where it is not set.
-pub(super) fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+pub(in crate::kinds) fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value.get(name).and_then(Value::as_object).into_iter().flatten()
 }
 
 /// An annotation of an object.
-pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+pub(in crate::kinds) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     part(part(object, "metadata"), "annotations").get(name).and_then(Value::as_str)
 }
 
 /// The quantity of a field.
-pub(super) fn quantity(value: Option<&Value>) -> Option<Quantity> {
+pub(in crate::kinds) fn quantity(value: Option<&Value>) -> Option<Quantity> {
     value.and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok())
 }
 
 /// Notes every fault of a value.
-pub(super) fn faults(found: Faults, shown: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn faults(found: Faults, shown: &str, path: &Path<'_>, errors: &mut Errors) {
     errors.extend(found.iter().map(|fault| FieldError::invalid(path, shown, fault)));
 }
 
 /// Notes all faults of a value as one.
-pub(super) fn joined_faults(
+pub(in crate::kinds) fn joined_faults(
     found: &Faults,
     shown: &str,
     separator: &str,
@@ -86,7 +86,7 @@ pub(super) fn joined_faults(
 }
 
 /// Text that must be there.
-pub(super) fn required(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
+pub(in crate::kinds) fn required(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
     let missing = text(value, name).is_empty();
     if missing {
         errors.push(FieldError::required(&path.child(name), ""));
@@ -98,14 +98,14 @@ pub(super) fn required(value: &Value, name: &str, path: &Path<'_>, errors: &mut 
 type Rule = fn(&str) -> Faults;
 
 /// Text that must be there and be written in a certain way.
-pub(super) fn required_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn required_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
     if required(value, name, path, errors) {
         written_as(value, name, rule, path, errors);
     }
 }
 
 /// Text that must be written in a certain way, where it is not empty.
-pub(super) fn written_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn written_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
     let found = text(value, name);
     if !found.is_empty() {
         faults(rule(found), found, &path.child(name), errors);
@@ -113,55 +113,61 @@ pub(super) fn written_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>,
 }
 
 /// Text that must be written in a certain way, where it is set, be it to nothing.
-pub(super) fn set_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn set_as(value: &Value, name: &str, rule: Rule, path: &Path<'_>, errors: &mut Errors) {
     if let Some(found) = maybe_text(value, name) {
         faults(rule(found), found, &path.child(name), errors);
     }
 }
 
 /// A number that must not be negative, where it is set.
-pub(super) fn not_negative(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn not_negative(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     if let Some(number) = number(value, name).filter(|number| *number < 0) {
         errors.push(FieldError::invalid(&path.child(name), number, NOT_NEGATIVE));
     }
 }
 
 /// A number within bounds.
-pub(super) fn within(number: i64, low: i64, high: i64, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn within(number: i64, low: i64, high: i64, path: &Path<'_>, errors: &mut Errors) {
     if !(low..=high).contains(&number) {
         errors.push(FieldError::invalid(path, number, &format::range(low, high)));
     }
 }
 
 /// Text that must be one of a few, where it is set.
-pub(super) fn one_of(value: &Value, name: &str, choices: &[&str], path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn one_of(value: &Value, name: &str, choices: &[&str], path: &Path<'_>, errors: &mut Errors) {
     if let Some(found) = maybe_text(value, name).filter(|found| !choices.contains(found)) {
         errors.push(FieldError::not_supported(&path.child(name), found, choices));
     }
 }
 
 /// Text that must be there and be one of a few.
-pub(super) fn required_one_of(value: &Value, name: &str, choices: &[&str], path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn required_one_of(
+    value: &Value,
+    name: &str,
+    choices: &[&str],
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     if required(value, name, path, errors) {
         one_of(value, name, choices, path, errors);
     }
 }
 
 /// A protocol that must be there.
-pub(super) fn protocol(port: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn protocol(port: &Value, path: &Path<'_>, errors: &mut Errors) {
     required_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], path, errors);
 }
 
 /// Values that must not repeat.
-pub(super) struct Once<'a>(Vec<&'a str>);
+pub(in crate::kinds) struct Once<'a>(Vec<&'a str>);
 
 impl<'a> Once<'a> {
-    pub(super) fn new() -> Self {
+    pub(in crate::kinds) fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Notes a value that was there before.
-    pub(super) fn check(&mut self, value: &'a str, path: &Path<'_>, errors: &mut Errors) {
+    pub(in crate::kinds) fn check(&mut self, value: &'a str, path: &Path<'_>, errors: &mut Errors) {
         if self.0.contains(&value) {
             errors.push(FieldError::duplicate(path, value));
         }
@@ -170,7 +176,7 @@ impl<'a> Once<'a> {
 }
 
 /// A label selector.
-pub(super) fn selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let Some(selector) = selector else { return };
     super::metadata::labels(selector.get("matchLabels"), &path.child("matchLabels"), errors);
     let expressions = path.child("matchExpressions");
@@ -218,19 +224,19 @@ pub(in crate::kinds) fn selects(selector: &Value, labels: Option<&Value>) -> boo
 }
 
 /// Whether a selector says anything.
-pub(super) fn is_empty_selector(selector: &Value) -> bool {
+pub(in crate::kinds) fn is_empty_selector(selector: &Value) -> bool {
     members(selector, "matchLabels").next().is_none() && list(selector, "matchExpressions").is_empty()
 }
 
 /// Whether nothing can be selected by a selector because it makes no sense.
-pub(super) fn is_refused_selector(selector: &Value) -> bool {
+pub(in crate::kinds) fn is_refused_selector(selector: &Value) -> bool {
     let mut errors = Errors::new();
     self::selector(Some(selector), &Path::ROOT, &mut errors);
     !errors.is_empty()
 }
 
 /// A selector as it is shown: keys and operators stand there even where they are empty.
-pub(super) fn shown_selector(selector: &Value) -> Value {
+pub(in crate::kinds) fn shown_selector(selector: &Value) -> Value {
     let mut shown = selector.clone();
     for expression in shown.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
         for name in ["key", "operator"] {
@@ -243,7 +249,7 @@ pub(super) fn shown_selector(selector: &Value) -> Value {
 }
 
 /// A whole number or a percentage that must not be negative.
-pub(super) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child(name);
     match value.get(name) {
         Some(Value::String(text)) => faults(format::percent(text), text, &path, errors),
@@ -255,7 +261,7 @@ pub(super) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, error
 }
 
 /// The amount of a whole number or percentage; nothing where it is neither.
-pub(super) fn amount(value: Option<&Value>) -> i64 {
+pub(in crate::kinds) fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Number(number)) => number.as_i64().unwrap_or(0),
         Some(Value::String(text)) if format::percent(text).is_empty() => {
@@ -267,7 +273,7 @@ pub(super) fn amount(value: Option<&Value>) -> i64 {
 }
 
 /// A percentage must not be beyond the whole.
-pub(super) fn at_most_whole(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn at_most_whole(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let Some(Value::String(text)) = value.get(name) else { return };
     if format::percent(text).is_empty() && amount(value.get(name)) > 100 {
         errors.push(FieldError::invalid(&path.child(name), text.as_str(), "must not be greater than 100%"));
@@ -275,26 +281,26 @@ pub(super) fn at_most_whole(value: &Value, name: &str, path: &Path<'_>, errors: 
 }
 
 /// A quantity that must not be negative.
-pub(super) fn not_negative_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn not_negative_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) {
     if let Some(quantity) = quantity(Some(value)).filter(|quantity| quantity.sign() < 0) {
         errors.push(FieldError::invalid(path, quantity.written(), NOT_NEGATIVE));
     }
 }
 
 /// A quantity that must be more than nothing.
-pub(super) fn positive_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) -> bool {
+pub(in crate::kinds) fn positive_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) -> bool {
     let wrong = quantity(Some(value)).filter(|quantity| quantity.sign() <= 0);
     errors.extend(wrong.iter().map(|quantity| FieldError::invalid(path, quantity.written(), ABOVE_ZERO)));
     wrong.is_none()
 }
 
 /// The number of a port.
-pub(super) fn port_number(number: i64, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn port_number(number: i64, path: &Path<'_>, errors: &mut Errors) {
     errors.extend(format::port_number(number).iter().map(|fault| FieldError::invalid(path, number, fault)));
 }
 
 /// A port by number, or by name.
-pub(super) fn port(value: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn port(value: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     match value {
         Some(Value::String(name)) => faults(format::port_name(name), name, path, errors),
         other => port_number(other.and_then(Value::as_i64).unwrap_or(0), path, errors),
@@ -302,7 +308,7 @@ pub(super) fn port(value: Option<&Value>, path: &Path<'_>, errors: &mut Errors) 
 }
 
 /// A field that must stay as it was; `nothing` is what is shown where it is not set any more.
-pub(super) fn unchanged(
+pub(in crate::kinds) fn unchanged(
     new: &Value,
     old: &Value,
     name: &str,
@@ -317,7 +323,7 @@ pub(super) fn unchanged(
 }
 
 /// Conditions as newer kinds have them.
-pub(super) fn conditions(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn conditions(status: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("conditions");
     let mut kinds = Once::new();
     for (at, condition) in list(status, "conditions").iter().enumerate() {

@@ -305,7 +305,7 @@ fn host_ports(containers: &[Value], path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Every container of a pod with its place, in the order in which Kubernetes visits them.
-pub(super) fn visit<'a>(spec: &'a Value, path: &Path<'_>, mut each: impl FnMut(&'a Value, &Path<'_>)) {
+pub(in crate::kinds) fn visit<'a>(spec: &'a Value, path: &Path<'_>, mut each: impl FnMut(&'a Value, &Path<'_>)) {
     for name in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.child(name);
         for (at, container) in list(spec, name).iter().enumerate() {

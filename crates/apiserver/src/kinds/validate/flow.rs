@@ -20,7 +20,7 @@ pub(super) fn schema(object: &Value, errors: &mut Errors) {
     let (name, spec) = (text(part(object, "metadata"), "name"), part(object, "spec"));
     let path = Path::ROOT.child("spec");
     flow_spec(name, spec, &path, errors);
-    if let Some(fixed) = mandatory("flowschemas", name).filter(|fixed| fixed != spec) {
+    if mandatory("flowschemas", name).is_some_and(|fixed| fixed != *spec) {
         let shown = shown::internal("io.k8s.api.flowcontrol.v1.FlowSchemaSpec", spec);
         let detail = format!("spec of '{name}' must equal the fixed value");
         errors.push(FieldError::invalid_shown(&path, &shown, &detail));
@@ -35,9 +35,9 @@ fn mandatory(plural: &str, name: &str) -> Option<Value> {
     }
     let registry = Registry::kubernetes();
     let resource = registry.resource("flowcontrol.apiserver.k8s.io", "v1", plural)?;
-    let found = registry.bootstrap().iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut object = found
-        .into_iter()
+    let lines = registry.bootstrap();
+    let mut objects = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut object = objects
         .find(|object| text(object, "kind") == resource.kind && text(part(object, "metadata"), "name") == name)?;
     crate::schema::sparse(&resource.schemas, resource.schema, &mut object);
     object.get("spec").cloned()

@@ -59,7 +59,6 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "Job" => job(new, old, errors),
         "VolumeAttachment" => attachment(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
-        "FlowSchema" => fixed_schema(new, old, errors),
         "Node" => node(new, old, errors),
         _ => {}
     }
@@ -255,28 +254,6 @@ fn node(new: &Value, old: &Value, errors: &mut Errors) {
         let detail = "node updates may not change providerID except from \"\" to valid";
         errors.push(FieldError::forbidden(&path.child("providerID"), detail));
     }
-}
-
-/// The two schemas without which requests could be lost stay as they came.
-fn fixed_schema(new: &Value, old: &Value, errors: &mut Errors) {
-    let name = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let Some(spec) = new.get("spec").filter(|spec| Some(*spec) != old.get("spec")) else { return };
-    if !matches!(name, "exempt" | "catch-all") {
-        return;
-    }
-    let level = spec.pointer("/priorityLevelConfiguration/name").and_then(Value::as_str).unwrap_or_default();
-    let method = match spec.pointer("/distinguisherMethod/type") {
-        Some(kind) => format!("{{\"Type\":{kind}}}"),
-        None => "null".to_owned(),
-    };
-    let shown = format!(
-        "{{\"PriorityLevelConfiguration\":{{\"Name\":{}}},\"MatchingPrecedence\":{},\"DistinguisherMethod\":{method},\"Rules\":{}}}",
-        Value::from(level),
-        number(spec, "matchingPrecedence").unwrap_or(0),
-        spec.get("rules").unwrap_or(&Value::Null),
-    );
-    let detail = format!("spec of '{name}' must equal the fixed value");
-    errors.push(FieldError::invalid_shown(&Path::ROOT.child("spec"), &shown, &detail));
 }
 
 /// What a claim asks for stays, but a bound claim may ask for another size or class of attributes.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{self, Once, annotation, faults, list, maybe_text, members, number, one_of, part, required, text, texts},
-    shown,
+    service_ranges, shown,
 };
 use crate::{
     field::{FieldError, Path},
@@ -232,12 +232,48 @@ fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Judges whether a service can get its addresses. That is asked before everything else.
-pub(super) fn addresses(object: &Value, errors: &mut Errors) {
+pub(super) fn addresses(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = part(object, "spec");
     let path = Path::ROOT.child("spec");
     cluster_addresses(spec, &path, errors);
     if errors.is_empty() {
         available_families(spec, &path, errors);
+    }
+    if errors.is_empty() {
+        within_ranges(spec, old.map_or(&Value::Null, |old| part(old, "spec")), &path, errors);
+    }
+}
+
+/// What was asked for must be among what there is to hand out. Only the first thing that is not is told of.
+fn within_ranges(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let network = format::sloppy_network(service_ranges::NETWORK);
+    let inside = |address: &str| {
+        let address = format::sloppy_address(address);
+        address.is_none_or(|address| network.is_some_and(|network| network.contains(address)))
+    };
+    let addresses = texts(spec, "clusterIPs");
+    let kind = text(spec, "type");
+    let had = texts(old, "clusterIPs");
+    let outside = addresses.iter().find(|address| !had.contains(address) && !inside(address));
+    if let Some(outside) = outside.filter(|_| kind != "ExternalName" && had.is_empty()) {
+        let detail = format!("failed to allocate IP {outside}: the provided network does not match the current range");
+        errors.push(FieldError::invalid(&path.child("clusterIPs"), addresses, &detail));
+        return;
+    }
+    let ports = path.child("ports");
+    let range = service_ranges::FIRST_PORT..service_ranges::FIRST_PORT + i64::from(service_ranges::PORTS);
+    let had: Vec<Option<i64>> = list(old, "ports").iter().map(|port| number(port, "nodePort")).collect();
+    for (at, port) in list(spec, "ports").iter().enumerate().filter(|_| ["NodePort", "LoadBalancer"].contains(&kind)) {
+        let Some(number) = number(port, "nodePort").filter(|number| *number != 0 && !range.contains(number)) else {
+            continue;
+        };
+        if !had.contains(&Some(number)) {
+            let valid = format!("{}-{}", range.start, range.end - 1);
+            let detail = format!("provided port is not in the valid range. The range of valid ports is {valid}");
+            let here = ports.index(at);
+            errors.push(FieldError::invalid(&here.child("nodePort"), number, &detail));
+            return;
+        }
     }
 }
 

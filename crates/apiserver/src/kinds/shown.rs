@@ -14,7 +14,7 @@ const CAPITALS: [&str; 30] = [
 ];
 
 /// The value of a type, given by its name in OpenAPI, in its sparse form.
-pub(super) fn internal(name: &str, value: &Value) -> String {
+pub(crate) fn internal(name: &str, value: &Value) -> String {
     let registry = Registry::kubernetes();
     let schemas = registry.schemas();
     let mut out = String::new();
