@@ -29,8 +29,8 @@ pub fn prepare_create(resource: &Resource, object: &mut Value) {
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
-pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value) {
-    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old);
+pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
+    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 
 /// What is wrong with a new object, which is written as one resource and stored as another, or the same.
@@ -52,4 +52,9 @@ pub fn validate_update(
 /// What a writer should be warned of; `old` is absent on create.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
     warnings::of(resource, new, old)
+}
+
+/// Whether labels fit a label selector of an object; an empty one fits all.
+pub(crate) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
+    validate::selects(selector, labels)
 }

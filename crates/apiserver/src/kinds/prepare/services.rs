@@ -40,10 +40,18 @@ pub(super) fn update(members: &mut Members, before: &Members) {
         }
         return;
     }
-    for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+    for name in ["clusterIP", "ipFamilies", "ipFamilyPolicy"] {
         if let Some(kept) = old.get(name) {
             fill(spec, name, kept.clone());
         }
+    }
+    if spec.get("clusterIP") == old.get("clusterIP") {
+        if let Some(kept) = old.get("clusterIPs") {
+            fill(spec, "clusterIPs", kept.clone());
+        }
+    } else if spec.get("clusterIPs") == old.get("clusterIPs") {
+        // Who changes the one address without the list means the first of the list.
+        spec.remove("clusterIPs");
     }
     keep_node_ports(spec, &old);
     addresses(spec, &mut draw);
