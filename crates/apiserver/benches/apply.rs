@@ -53,7 +53,8 @@ async fn apply(service: &mut ApiService, name: &str, manager: &str, text: &str) 
 
 fn deployment(image: &str) -> Value {
     let container = |at: u32| {
-        let env: Vec<Value> = (0..6).map(|i| json!({"name": format!("VARIABLE_{i}"), "value": format!("value-{i}")})).collect();
+        let env: Vec<Value> =
+            (0..6).map(|i| json!({"name": format!("VARIABLE_{i}"), "value": format!("value-{i}")})).collect();
         json!({
             "name": format!("container-{at}"), "image": format!("registry.example.com/team/{image}:1.2.{at}"),
             "args": ["--verbose", "--port=8080"], "env": env,
@@ -84,7 +85,8 @@ fn deployment(image: &str) -> Value {
 
 /// What another manager applies to the same object.
 fn partial(name: &str) -> String {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"replicas": 3}}).to_string()
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"replicas": 3}})
+        .to_string()
 }
 
 /// The processor time this process has used, in hundredths of a second; zero where it is not told.

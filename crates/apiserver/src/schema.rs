@@ -19,7 +19,7 @@ use crate::apply::Types;
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
 pub(crate) use restore::restore;
-pub(crate) use scalar::{encode_base64, unix_seconds};
+pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {

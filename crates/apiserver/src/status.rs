@@ -342,6 +342,13 @@ impl Status {
             .details(Details::default())
     }
 
+    /// 429 because a pod is needed where it is.
+    pub fn budget_exhausted(why: String, retry_after_seconds: u32) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
+        Self::too_many_requests(message, retry_after_seconds).causes(vec![cause])
+    }
+
     /// 504 for a revision that has not happened yet.
     pub fn revision_too_large(requested: u64, current: u64) -> Self {
         let message = "Too large resource version".to_owned();

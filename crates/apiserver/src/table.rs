@@ -23,6 +23,13 @@ pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
     made.unwrap_or_else(|| vec![view.text("/metadata/name").into(), view.text("/metadata/creationTimestamp").into()])
 }
 
+/// The cells of a scale, whatever it is the scale of.
+pub(crate) fn scale_cells(scale: &Value, now: i64) -> Vec<Value> {
+    let view = View::new(scale, now);
+    let count = |pointer: &str| Value::from(scale.pointer(pointer).and_then(Value::as_i64).unwrap_or(0));
+    vec![view.text("/metadata/name").into(), count("/spec/replicas"), count("/status/replicas"), view.age()]
+}
+
 /// What a row says of its object besides the cells: pods that have ended.
 pub fn row_conditions(resource: &Resource, object: &Value) -> Option<Value> {
     if !resource.group.is_empty() || resource.plural != "pods" {

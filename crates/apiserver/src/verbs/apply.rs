@@ -88,7 +88,7 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
     }
     let owner = Owner::of(call, &options);
     // What the configuration leaves the object with is in the object; it is not noted again.
-    let writer = Writer { owner: None, ..Writer::new(call, &options)? };
+    let writer = Writer { patching: true, ..Writer::unowned(call, options.dry_run)? };
     loop {
         if call.shared.store.get(&call.key(call.name())?).is_none() {
             match create(call, &owner, &writer, &mut config, &options, warnings).await {
