@@ -100,8 +100,8 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
         let (api_version, kind) = (call.resource.api_version(), call.resource.kind.clone());
         let change = writer.update(call.name(), warnings, |old, noted| {
             config.check(&api_version, &kind)?;
-            let applied = owner.apply(Some(old), &config.value, options.force)?;
-            let object = restored(call, applied.object, &config.value)?;
+            let merged = owner.apply(Some(old), &config.value, options.force)?;
+            let object = restored(call, merged, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
             Ok(ingest(call, object))
@@ -130,8 +130,8 @@ async fn create(
         return Err(Status::not_found(call.named(), call.name()));
     }
     config.check(&call.resource.api_version(), &call.resource.kind)?;
-    let applied = owner.apply(None, &config.value, options.force)?;
-    let mut object = restored(call, applied.object, &config.value)?;
+    let merged = owner.apply(None, &config.value, options.force)?;
+    let mut object = restored(call, merged, &config.value)?;
     config.check_text(options.field_validation, warnings)?;
     let uid = object::text(&object, "uid").to_owned();
     if !uid.is_empty() {

@@ -1,6 +1,6 @@
 //! Who owns the fields of an object after a write, for every verb: what `apply` decides, brought to requests.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -27,12 +27,6 @@ pub(crate) struct Owner<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) name: String,
     pub(crate) now: String,
-}
-
-/// What an apply makes of an object.
-pub(crate) struct Applied {
-    /// Complete, in the version of the request, with its managers.
-    pub(crate) object: Value,
 }
 
 impl<'a> Owner<'a> {
@@ -70,17 +64,18 @@ impl<'a> Owner<'a> {
         Ok(())
     }
 
-    /// Applies a configuration to an object as it is stored, or to none.
-    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Applied, Status> {
+    /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
+    /// request, with its managers.
+    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
         let kind = Kind(self);
-        let live = old.map_or_else(|| kind.empty(), |old| kind.shown(old));
+        let live = old.map_or_else(|| Cow::Owned(kind.empty()), |old| kind.shown(old));
         let list = live.pointer("/metadata/managedFields");
         let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
         let applied = applied.map_err(|error| refused(&error, config))?;
-        let mut object = applied.object.unwrap_or(live);
+        let mut object = applied.object.unwrap_or_else(|| live.into_owned());
         set(&mut object, applied.managers);
-        Ok(Applied { object })
+        Ok(object)
     }
 
     /// The managers to begin with: those the writer has sent, if they are any, or else those that were there.
@@ -207,17 +202,17 @@ impl Kind<'_> {
     }
 
     /// A stored object in the version of the request.
-    fn shown(&self, object: &Value) -> Value {
+    fn shown<'b>(&self, object: &'b Value) -> Cow<'b, Value> {
         let native = native(self.0.registry, self.0.resource);
         if Arc::ptr_eq(native, self.0.resource) {
-            return object.clone();
+            return Cow::Borrowed(object);
         }
         let managers = object.pointer("/metadata/managedFields").cloned();
         let mut shown = self.convert(object, &native.api_version(), &self.0.resource.api_version());
         if let Some(managers) = managers {
             Metadata::of(&mut shown).set("managedFields", managers);
         }
-        shown
+        Cow::Owned(shown)
     }
 }
 
