@@ -3,6 +3,7 @@
 //! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
 
 mod defaults;
+mod difference;
 mod prepare;
 pub(crate) mod service_ranges;
 pub(crate) mod shown;

@@ -92,6 +92,9 @@ pub(super) fn update(
             Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
             Check::Rules if changed => rules::of(written, new, before, &mut errors),
             Check::Rules => {}
+            Check::Changes if resource.kind == "CertificateSigningRequest" => {
+                serving::request_update(new, old, subresource, &mut errors);
+            }
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),

@@ -248,10 +248,8 @@ pub(super) fn persistent_disk(kind: &str, name: &str, source: &Value, path: &Pat
                 required(secret, "name", &path.child("secretRef"), errors);
             }
         }
-        "local" => {
-            if required(source, "path", path, errors) {
-                volumes::no_backsteps(text(source, "path"), &path.child("path"), errors);
-            }
+        "local" if required(source, "path", path, errors) => {
+            volumes::no_backsteps(text(source, "path"), &path.child("path"), errors);
         }
         "csi" => {
             driver_name(source, "driver", path, errors);

@@ -197,7 +197,7 @@ fn cluster_addresses(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !readable {
         return;
     }
-    let sixth = |address: &str| format::sloppy_address(address).is_some_and(|address| is_sixth(address));
+    let sixth = |address: &str| format::sloppy_address(address).is_some_and(is_sixth);
     if all.len() > 1 && !(all.iter().any(|address| sixth(address)) && all.iter().any(|address| !sixth(address))) {
         let detail = "may specify no more than one IP for each IP family";
         errors.push(FieldError::invalid(&field, all.clone(), detail));
@@ -258,7 +258,6 @@ fn within_range(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors)
     if let Some(outside) = outside.filter(|_| kind != "ExternalName" && had.is_empty()) {
         let detail = format!("failed to allocate IP {outside}: the provided network does not match the current range");
         errors.push(FieldError::invalid(&path.child("clusterIPs"), addresses, &detail));
-        return;
     }
 }
 
