@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{list, number, text},
-    jobs, pod_changes,
+    jobs, pod_changes, shown,
 };
 use crate::{
     field::{FieldError, Path},
@@ -57,7 +57,19 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "Pod" => pod_changes::check(new, old, errors),
         "Service" => service(new, old, errors),
         "Job" => job(new, old, errors),
-        "VolumeAttachment" => attachment(new, old, errors),
+        "VolumeAttachment" => {
+            fixed_struct(new, old, &["spec"], "io.k8s.api.storage.v1.VolumeAttachmentSpec", errors);
+        }
+        "IPAddress" => {
+            fixed_struct(new, old, &["spec", "parentRef"], "io.k8s.api.networking.v1.ParentReference", errors);
+        }
+        "ResourceClaim" => fixed_struct(new, old, &["spec"], "io.k8s.api.resource.v1.ResourceClaimSpec", errors),
+        "ResourceClaimTemplate" => {
+            fixed_struct(new, old, &["spec"], "io.k8s.api.resource.v1.ResourceClaimTemplateSpec", errors);
+        }
+        "ServiceCIDR" => ranges(new, old, errors),
+        "CSIDriver" => driver(new, old, errors),
+        "VolumeAttributesClass" => attributes_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
         "Node" => node(new, old, errors),
         _ => {}
@@ -221,18 +233,48 @@ fn unplaced(job: &Value) -> Value {
     template
 }
 
-/// What a volume attachment says stays said.
-fn attachment(new: &Value, old: &Value, errors: &mut Errors) {
-    let Some(spec) = new.get("spec").filter(|spec| Some(*spec) != old.get("spec")) else { return };
-    let source = spec.get("source").unwrap_or(&Value::Null);
-    let volume = source.get("persistentVolumeName").unwrap_or(&Value::Null);
-    let inline = source.get("inlineVolumeSpec").unwrap_or(&Value::Null);
-    let shown = format!(
-        "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{volume},\"InlineVolumeSpec\":{inline}}},\"NodeName\":{}}}",
-        Value::from(text(spec, "attacher")),
-        Value::from(text(spec, "nodeName")),
-    );
-    errors.push(FieldError::invalid_shown(&Path::ROOT.child("spec"), &shown, IMMUTABLE));
+/// A struct that stays as it was, given by its path and the name of its type.
+fn fixed_struct(new: &Value, old: &Value, way: &[&str], of: &str, errors: &mut Errors) {
+    let pointer = format!("/{}", way.join("/"));
+    let now = new.pointer(&pointer).cloned().unwrap_or_default();
+    if now != old.pointer(&pointer).cloned().unwrap_or_default() {
+        let path = way.join(".");
+        errors.push(FieldError::invalid_shown(&Path::ROOT.child(&path), &shown::internal(of, &now), IMMUTABLE));
+    }
+}
+
+/// Two things a driver says once and for all.
+fn driver(new: &Value, old: &Value, errors: &mut Errors) {
+    let path = Path::ROOT.child("spec");
+    // The first is misspelt in Kubernetes, and so clients know it.
+    for (name, called) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
+        let field = |driver: &Value| driver["spec"].get(name).cloned().unwrap_or(Value::Null);
+        if field(new) != field(old) {
+            errors.push(FieldError::invalid(&path.child(called), field(new), IMMUTABLE));
+        }
+    }
+}
+
+/// Ranges of addresses stay; a second one may join the first.
+fn ranges(new: &Value, old: &Value, errors: &mut Errors) {
+    let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+    let spec = Path::ROOT.child("spec");
+    let path = spec.child("cidrs");
+    if now.len() == before.len() || (before.len() == 1 && now.len() == 2) {
+        for (at, (now, _)) in now.iter().zip(before).enumerate().filter(|(_, (now, before))| now != before) {
+            errors.push(FieldError::invalid(&path.index(at), now.clone(), IMMUTABLE));
+        }
+    } else {
+        errors.push(FieldError::invalid(&path, now.to_vec(), IMMUTABLE));
+    }
+}
+
+fn attributes_class(new: &Value, old: &Value, errors: &mut Errors) {
+    for field in ["driverName", "parameters"] {
+        if new.get(field) != old.get(field) {
+            errors.push(FieldError::forbidden(&Path::ROOT.child(field), &format!("updates to {field} are forbidden.")));
+        }
+    }
 }
 
 /// What a node was given it keeps.
