@@ -189,9 +189,9 @@ impl FieldError {
         Self::with_value(path, FieldErrorKind::NotFound, &value.into(), "")
     }
 
-    /// A value is not one of those listed.
+    /// A value is not one of those listed. To Go such a value has a type of its own, and is shown as JSON.
     pub fn not_supported(path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) -> Self {
-        Self::with_value(path, FieldErrorKind::NotSupported, &value.into(), &listed(supported))
+        Self::not_supported_shown(path, &json(&value.into()), supported)
     }
 
     /// A value is longer than it may be, in bytes.

@@ -33,19 +33,20 @@ pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, ne
     prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 
-/// What is wrong with a new object.
-pub fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    validate::create(resource, object)
+/// What is wrong with a new object, which is written as one resource and stored as another, or the same.
+pub fn validate_create(resource: &Resource, written: &Resource, object: &Value) -> Vec<FieldError> {
+    validate::create(resource, written, object)
 }
 
 /// What is wrong with a changed object, or with the change.
 pub fn validate_update(
     resource: &Resource,
+    written: &Resource,
     subresource: Option<&Subresource>,
     new: &Value,
     old: &Value,
 ) -> Vec<FieldError> {
-    validate::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old)
+    validate::update(resource, written, subresource.map(|subresource| subresource.name.as_str()), new, old)
 }
 
 /// What a writer should be warned of; `old` is absent on create.

@@ -15,6 +15,13 @@ pub(crate) fn address(at: u32) -> String {
     format!("10.0.{}.{}", host >> 8, host & 0xff)
 }
 
+/// What is wrong with a port that nodes do not open for services.
+pub(crate) fn port_fault(port: i64) -> Option<String> {
+    let last = FIRST_PORT + i64::from(PORTS) - 1;
+    let fits = (FIRST_PORT..=last).contains(&port);
+    (!fits).then(|| format!("provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{last}"))
+}
+
 /// A port by its place among those that nodes open.
 pub(crate) fn port(at: u32) -> i64 {
     FIRST_PORT + i64::from(at % PORTS)

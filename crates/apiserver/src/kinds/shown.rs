@@ -29,6 +29,9 @@ fn structure(schemas: &Schemas, reference: StructRef, value: &Value, out: &mut S
     let described = schemas.get(reference);
     // Types that all of Kubernetes shares are the same inside and outside.
     let shared = described.name.starts_with("io.k8s.apimachinery.");
+    // Types whose optional fields are always there inside.
+    let filled =
+        described.name.ends_with(".RollingUpdateDaemonSet") || described.name.ends_with(".RollingUpdateDeployment");
     out.push('{');
     let start = out.len();
     for field in &described.fields {
@@ -43,7 +46,7 @@ fn structure(schemas: &Schemas, reference: StructRef, value: &Value, out: &mut S
         out.push_str(&format!("\"{name}\":"));
         match member {
             Some(member) => typed(schemas, &field.ty, member, out),
-            None => nothing(schemas, field, out),
+            None => nothing(schemas, field, filled, out),
         }
     }
     out.push('}');
@@ -81,9 +84,9 @@ fn joined<T>(
 }
 
 /// What a field holds that was not set.
-fn nothing(schemas: &Schemas, field: &Field, out: &mut String) {
+fn nothing(schemas: &Schemas, field: &Field, filled: bool, out: &mut String) {
     match &field.ty.shape {
-        _ if field.pointer => out.push_str("null"),
+        _ if field.pointer && !filled => out.push_str("null"),
         Shape::Struct(reference) => structure(schemas, *reference, &Value::Null, out),
         Shape::Bool => out.push_str("false"),
         Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString => out.push('0'),

@@ -47,7 +47,7 @@ use crate::{field::FieldError, registry::Resource};
 type Errors = Vec<FieldError>;
 
 /// Judges a new object: by the rules of its kind, and then by what holds for every object.
-pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
+pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
     if resource.kind == "Service" {
         services::addresses(object, None, &mut errors);
@@ -58,7 +58,7 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
     if order::checks_metadata(&resource.kind) {
         metadata::whole(resource, &without_made_labels(resource, object), &mut errors);
     }
-    rules::of(resource, object, None, &mut errors);
+    rules::of(written, object, None, &mut errors);
     if errors.is_empty() {
         metadata::common(resource, object, &mut errors);
     }
@@ -66,10 +66,16 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
 }
 
 /// Judges a changed object: by what holds for every change, and then by the checks of its kind, in their order.
-pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value, old: &Value) -> Errors {
+pub(super) fn update(
+    resource: &Resource,
+    written: &Resource,
+    subresource: Option<&str>,
+    new: &Value,
+    old: &Value,
+) -> Errors {
     let mut errors = Errors::new();
     if resource.kind == "Service" && subresource.is_none() {
-        services::addresses(new, &mut errors);
+        services::addresses(new, Some(old), &mut errors);
         if !errors.is_empty() {
             return errors;
         }
@@ -84,7 +90,7 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value
         match check {
             Check::Metadata => metadata::whole(resource, new, &mut errors),
             Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
-            Check::Rules if changed => rules::of(resource, new, before, &mut errors),
+            Check::Rules if changed => rules::of(written, new, before, &mut errors),
             Check::Rules => {}
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),

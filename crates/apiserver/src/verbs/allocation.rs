@@ -19,7 +19,7 @@ use crate::{
 const NODE_PORTS: (&str, &str) = ("core.orrery.io", "nodeports");
 const ADDRESSES: (&str, &str) = ("networking.k8s.io", "ipaddresses");
 const SERVICES: Named<'static> = Named { group: "", what: "Service" };
-const ALLOCATED: &str = "is already allocated";
+const ALLOCATED: &str = "already allocated";
 
 /// How often something free is looked for at random before it is looked for in order.
 const DRAWS: usize = 64;
@@ -136,11 +136,15 @@ impl Allocation<'_> {
         let had = old.map(taken).unwrap_or_default();
         let name = object::name(object).to_owned();
         for wanted in taken(object).into_iter().filter(|wanted| !had.contains(wanted)) {
+            let asked_for = asked.contains(&wanted);
+            if let (true, Some(fault)) = (asked_for, out_of_range(&wanted)) {
+                return Err(refusal(&wanted, &fault, object, &name));
+            }
             if self.is_free(&wanted) {
                 continue;
             }
-            if asked.contains(&wanted) {
-                return Err(refusal(&wanted, object, &name));
+            if asked_for {
+                return Err(refusal(&wanted, ALLOCATED, object, &name));
             }
             let drawn = self.draw(&wanted, object)?;
             replace(object, &wanted, &drawn);
@@ -198,12 +202,19 @@ fn replace(object: &mut Value, wanted: &Taken, drawn: &Taken) {
     }
 }
 
-fn refusal(wanted: &Taken, object: &Value, name: &str) -> Status {
+/// What is wrong with a port that was asked for. Addresses are judged with the service.
+fn out_of_range(wanted: &Taken) -> Option<String> {
+    if let Taken::Port(port) = wanted { service_ranges::port_fault(*port) } else { None }
+}
+
+fn refusal(wanted: &Taken, fault: &str, object: &Value, name: &str) -> Status {
+    let fault_of =
+        |what: &str| if fault == ALLOCATED { format!("provided {what} is {fault}") } else { fault.to_owned() };
     let spec = &object["spec"];
     let (field, message) = match wanted {
         Taken::Address(address) => {
             let shown = field::json(&spec["clusterIPs"]);
-            let why = format!("failed to allocate IP {address}: provided IP {ALLOCATED}");
+            let why = format!("failed to allocate IP {address}: {}", fault_of("IP"));
             ("spec.clusterIPs".to_owned(), format!("Invalid value: {shown}: {why}"))
         }
         Taken::Port(port) => {
@@ -211,9 +222,9 @@ fn refusal(wanted: &Taken, object: &Value, name: &str) -> Status {
             let at = ports.enumerate().find(|(_, entry)| entry["nodePort"] == *port).map(|(at, _)| at);
             let Some(at) = at else {
                 let what = format!("failed to allocate requested HealthCheck NodePort {port}");
-                return Status::internal_error(format!("{what}: provided port {ALLOCATED}"));
+                return Status::internal_error(format!("{what}: {}", fault_of("port")));
             };
-            (format!("spec.ports[{at}].nodePort"), format!("Invalid value: {port}: provided port {ALLOCATED}"))
+            (format!("spec.ports[{at}].nodePort"), format!("Invalid value: {port}: {}", fault_of("port")))
         }
     };
     Status::invalid(SERVICES, name, vec![Cause { reason: "FieldValueInvalid", message, field }])

@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
         let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
-        self.refuse(&name, kinds::validate_create(self.resource, &object))?;
+        self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
-        self.refuse(name, kinds::validate_update(self.resource, self.subresource, &new, &sparse_old))?;
+        self.refuse(name, kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old))?;
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }

@@ -14,6 +14,9 @@ pub(super) fn create(members: &mut Members) {
     let mut draw = Draw::from(members);
     let Some(spec) = made(members, "spec") else { return };
     if text(spec, "type") == "ExternalName" {
+        if let Some(address) = spec.get("clusterIP").cloned() {
+            fill(spec, "clusterIPs", json!([address]));
+        }
         return;
     }
     addresses(spec, &mut draw);
@@ -66,10 +69,15 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
     let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
-    let families = if dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    let sixth = text(spec, "clusterIP").contains(':');
+    let families = match (dual, sixth) {
+        (true, _) => json!(["IPv4", "IPv6"]),
+        (false, true) => json!(["IPv6"]),
+        (false, false) => json!(["IPv4"]),
+    };
     fill(spec, "ipFamilies", families);
-    let wants_v4 = spec.get("ipFamilies").and_then(|families| families.get(0)) == Some(&json!("IPv4"));
-    if !spec.contains_key("clusterIP") && wants_v4 {
+    let fourth = spec.get("ipFamilies").and_then(|families| families.get(0)).is_some_and(|first| first == "IPv4");
+    if fourth && !spec.contains_key("clusterIP") {
         let address = draw.address();
         spec.insert("clusterIP".into(), address.into());
     }

@@ -35,7 +35,9 @@ pub(super) fn autoscaler(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if least.is_some_and(|least| most < least) {
         errors.push(FieldError::invalid(&field, most, "must be greater than or equal to `minReplicas`"));
     }
-    object_reference(part(spec, "scaleTargetRef"), &path.child("scaleTargetRef"), errors);
+    let target = part(spec, "scaleTargetRef");
+    object_reference(target, &path.child("scaleTargetRef"), errors);
+    needs_group(text(target, "apiVersion"), &path.child("scaleTargetRef.apiVersion"), errors);
     let metrics = path.child("metrics");
     for (at, metric) in list(spec, "metrics").iter().enumerate() {
         self::metric(metric, &metrics.index(at), errors);
@@ -57,11 +59,16 @@ fn object_reference(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
     required_as(reference, "kind", format::path_segment, path, errors);
     required_as(reference, "name", format::path_segment, path, errors);
     let version = text(reference, "apiVersion");
-    let field = path.child("apiVersion");
     if version.matches('/').count() > 1 {
-        errors.push(FieldError::invalid(&field, version, &format!("unexpected GroupVersion string: {version}")));
-    } else if version.is_empty() {
-        errors.push(FieldError::invalid(&field, version, "apiVersion must specify API group"));
+        let detail = format!("unexpected GroupVersion string: {version}");
+        errors.push(FieldError::invalid(&path.child("apiVersion"), version, &detail));
+    }
+}
+
+/// What is scaled is not of the core group, but for what is described by metrics that does not matter.
+fn needs_group(version: &str, path: &Path<'_>, errors: &mut Errors) {
+    if !version.contains('/') || version.starts_with('/') && version.matches('/').count() == 1 {
+        errors.push(FieldError::invalid(path, version, "apiVersion must specify API group"));
     }
 }
 

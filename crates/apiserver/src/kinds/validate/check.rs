@@ -194,7 +194,11 @@ pub(in crate::kinds) fn selector(selector: Option<&Value>, path: &Path<'_>, erro
                 errors.push(FieldError::forbidden(&path.child("values"), detail));
             }
             "Exists" | "DoesNotExist" => {}
-            other => errors.push(FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")),
+            other => {
+                let shown = crate::field::json(&other.into());
+                let detail = "not a valid selector operator";
+                errors.push(FieldError::invalid_shown(&path.child("operator"), &shown, detail));
+            }
         }
         let key = text(expression, "key");
         faults(format::qualified_name(key), key, &path.child("key"), errors);

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{self, annotation, faults, members, number, part, required, text, texts},
+    shown,
 };
 use crate::{
     field::{FieldError, Path},
@@ -173,6 +174,50 @@ pub(super) fn new_event(object: &Value, errors: &mut Errors) {
         if set(name) {
             errors.push(FieldError::invalid(&path.child(name), "", "needs to be unset"));
         }
+    }
+}
+
+/// What the group of events lets nobody change.
+pub(super) fn same_event(new: &Value, old: &Value, errors: &mut Errors) {
+    if new.get("series") != old.get("series") {
+        event_series(new, errors);
+    }
+    let structs = [
+        ("involvedObject", "io.k8s.api.core.v1.ObjectReference"),
+        ("source", "io.k8s.api.core.v1.EventSource"),
+        ("related", "io.k8s.api.core.v1.ObjectReference"),
+    ];
+    let fields = [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "reason",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ];
+    for field in fields.iter().filter(|field| new.get(**field) != old.get(**field)) {
+        let shown = if *field == "reportingComponent" { "reportingController" } else { field };
+        let path = Path::ROOT.child(shown);
+        let immutable = "field is immutable";
+        let value = new.get(*field).cloned();
+        errors.push(match structs.iter().find(|(name, _)| name == field) {
+            Some((_, kind)) if value.is_some() || *field != "related" => {
+                FieldError::invalid_shown(&path, &shown::internal(kind, part(new, field)), immutable)
+            }
+            _ if *field == "count" => FieldError::invalid(&path, number(new, field).unwrap_or(0), immutable),
+            _ if field.ends_with("Time") || field.ends_with("Timestamp") || *field == "related" => {
+                FieldError::invalid(&path, value.unwrap_or(Value::Null), immutable)
+            }
+            _ => FieldError::invalid(&path, text(new, field), immutable),
+        });
     }
 }
 

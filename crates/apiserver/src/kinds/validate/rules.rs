@@ -126,7 +126,10 @@ fn of_cluster(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
 fn event(resource: &Resource, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let group = if resource.group.is_empty() { EventGroup::Core } else { EventGroup::Events };
     config::event(object, group, errors);
-    if group == EventGroup::Events && old.is_none() {
-        config::new_event(object, errors);
+    if group == EventGroup::Events {
+        match old {
+            None => config::new_event(object, errors),
+            Some(old) => config::same_event(object, old, errors),
+        }
     }
 }

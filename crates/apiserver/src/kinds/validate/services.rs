@@ -240,12 +240,12 @@ pub(super) fn addresses(object: &Value, old: Option<&Value>, errors: &mut Errors
         available_families(spec, &path, errors);
     }
     if errors.is_empty() {
-        within_ranges(spec, old.map_or(&Value::Null, |old| part(old, "spec")), &path, errors);
+        within_range(spec, old.map_or(&Value::Null, |old| part(old, "spec")), &path, errors);
     }
 }
 
-/// What was asked for must be among what there is to hand out. Only the first thing that is not is told of.
-fn within_ranges(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// An address that was asked for must be among what there is to hand out.
+fn within_range(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     let network = format::sloppy_network(service_ranges::NETWORK);
     let inside = |address: &str| {
         let address = format::sloppy_address(address);
@@ -260,21 +260,6 @@ fn within_ranges(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors
         errors.push(FieldError::invalid(&path.child("clusterIPs"), addresses, &detail));
         return;
     }
-    let ports = path.child("ports");
-    let range = service_ranges::FIRST_PORT..service_ranges::FIRST_PORT + i64::from(service_ranges::PORTS);
-    let had: Vec<Option<i64>> = list(old, "ports").iter().map(|port| number(port, "nodePort")).collect();
-    for (at, port) in list(spec, "ports").iter().enumerate().filter(|_| ["NodePort", "LoadBalancer"].contains(&kind)) {
-        let Some(number) = number(port, "nodePort").filter(|number| *number != 0 && !range.contains(number)) else {
-            continue;
-        };
-        if !had.contains(&Some(number)) {
-            let valid = format!("{}-{}", range.start, range.end - 1);
-            let detail = format!("provided port is not in the valid range. The range of valid ports is {valid}");
-            let here = ports.index(at);
-            errors.push(FieldError::invalid(&here.child("nodePort"), number, &detail));
-            return;
-        }
-    }
 }
 
 /// There are addresses of one family only; services that route nowhere may name both.
@@ -284,8 +269,12 @@ fn available_families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         return;
     }
     let families = path.child("ipFamilies");
+    let addresses = path.child("clusterIPs");
     let policy = text(spec, "ipFamilyPolicy");
-    if let Some(at) = texts(spec, "ipFamilies").iter().position(|family| *family == "IPv6") {
+    let given = texts(spec, "clusterIPs");
+    if let Some(at) = given.iter().position(|address| address.contains(':')) {
+        errors.push(FieldError::invalid(&addresses.index(at), given, "IPv6 is not configured on this cluster"));
+    } else if let Some(at) = texts(spec, "ipFamilies").iter().position(|family| *family == "IPv6") {
         errors.push(FieldError::invalid(&families.index(at), "IPv6", "not configured on this cluster"));
     } else if policy == "RequireDualStack" {
         let detail = "this cluster is not configured for dual-stack services";
