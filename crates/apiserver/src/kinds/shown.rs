@@ -19,8 +19,8 @@ pub(crate) fn internal(name: &str, value: &Value) -> String {
     let registry = Registry::kubernetes();
     let schemas = registry.schemas();
     let mut out = String::new();
-    match schemas.find(name) {
-        Some(found) => structure(schemas, found, value, &mut out),
+    match schemas.find(if name == VOLUME_SOURCE { VOLUME } else { name }) {
+        Some(found) => structure_of(schemas, found, name, value, &Value::Null, &mut out),
         None => out.push_str(&value.to_string()),
     }
     out
@@ -76,6 +76,10 @@ fn indented(json: &str) -> String {
     }
     out
 }
+
+/// A part of the description of a volume that has a type of its own inside.
+pub(super) const VOLUME_SOURCE: &str = "io.k8s.api.core.v1.PersistentVolumeSource";
+const VOLUME: &str = "io.k8s.api.core.v1.PersistentVolumeSpec";
 
 /// The fields of types that have another order inside than outside.
 const ORDERS: &[(&str, &[&str])] = &[
@@ -173,9 +177,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "image",
         ],
     ),
-    // Of this only the source of the volume is shown.
     (
-        "io.k8s.api.core.v1.PersistentVolumeSpec",
+        VOLUME_SOURCE,
         &[
             "gcePersistentDisk",
             "awsElasticBlockStore",
@@ -213,19 +216,29 @@ const OF_THE_HOST: [(&str, &str); 5] = [
 ];
 
 /// The fields of a type in the order in which they stand inside.
-fn ordered(described: &Struct) -> Vec<&Field> {
-    match ORDERS.iter().find(|(name, _)| *name == described.name.as_ref()) {
-        Some((_, names)) => names.iter().filter_map(|name| described.field(name)).collect(),
-        None => described.fields.iter().collect(),
+fn ordered<'a>(described: &'a Struct, name: &str) -> Vec<&'a Field> {
+    let of = |wanted: &str| ORDERS.iter().find(|(name, _)| *name == wanted).map(|(_, fields)| *fields);
+    let named = |names: &[&str]| names.iter().filter_map(|name| described.field(name)).collect();
+    match (of(name), of(VOLUME_SOURCE)) {
+        (Some(names), _) => named(names),
+        // The source stands right behind the capacity.
+        (None, Some(sources)) if name == VOLUME => {
+            let (sources, mut fields): (Vec<_>, Vec<_>) =
+                described.fields.iter().partition(|field| sources.contains(&field.name.as_ref()));
+            let at = fields.len().min(1);
+            fields.splice(at..at, sources);
+            fields
+        }
+        _ => described.fields.iter().collect(),
     }
 }
 
 fn structure(schemas: &Schemas, reference: StructRef, value: &Value, out: &mut String) {
-    structure_of(schemas, reference, value, &Value::Null, out);
+    structure_of(schemas, reference, &schemas.get(reference).name, value, &Value::Null, out);
 }
 
-/// A struct; `holder` is what the struct around it holds.
-fn structure_of(schemas: &Schemas, reference: StructRef, value: &Value, holder: &Value, out: &mut String) {
+/// A struct by the name it has inside; `holder` is what the struct around it holds.
+fn structure_of(schemas: &Schemas, reference: StructRef, name: &str, value: &Value, holder: &Value, out: &mut String) {
     let described = schemas.get(reference);
     // Types that all of Kubernetes shares are the same inside and outside.
     let shared = described.name.starts_with("io.k8s.apimachinery.");
@@ -241,7 +254,7 @@ fn structure_of(schemas: &Schemas, reference: StructRef, value: &Value, holder: 
             out.push_str(&format!("{comma}\"{}\":{shown}", go_name(name)));
         }
     }
-    for field in ordered(described) {
+    for field in ordered(described, name) {
         let member = value.get(field.name.as_ref());
         if shared && member.is_none() && field.omit != Omit::Never {
             continue;
@@ -265,7 +278,7 @@ fn structure_of(schemas: &Schemas, reference: StructRef, value: &Value, holder: 
         out.push_str(&format!("\"{name}\":"));
         match member {
             Some(member) => match &field.ty.shape {
-                Shape::Struct(inner) => structure_of(schemas, *inner, member, value, out),
+                Shape::Struct(inner) => structure_of(schemas, *inner, &schemas.get(*inner).name, member, value, out),
                 _ => typed(schemas, &field.ty, member, out),
             },
             None => nothing(schemas, field, filled, out),
@@ -345,7 +358,7 @@ mod tests {
     #[test]
     fn changes_are_told_line_by_line() {
         let (old, new) = (json!({ "csi": { "driver": "a" } }), json!({ "csi": { "driver": "b" } }));
-        let shown = changes("io.k8s.api.core.v1.PersistentVolumeSpec", &old, &new);
+        let shown = changes(VOLUME_SOURCE, &old, &new);
         assert!(shown.starts_with("@@ -21,7 +21,7 @@\n  \"Local\": null,\n"), "{shown}");
         assert!(shown.contains("-  \"Driver\": \"a\",\n+  \"Driver\": \"b\",\n"), "{shown}");
     }

@@ -57,35 +57,22 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "Pod" => pod_changes::check(new, old, errors),
         "Service" => service(new, old, errors),
         "Job" => job(new, old, errors),
-        "VolumeAttachment" => attachment(new, old, errors),
+        "VolumeAttachment" => {
+            fixed_struct(new, old, &["spec"], "io.k8s.api.storage.v1.VolumeAttachmentSpec", errors);
+        }
+        "IPAddress" => {
+            fixed_struct(new, old, &["spec", "parentRef"], "io.k8s.api.networking.v1.ParentReference", errors);
+        }
+        "ResourceClaim" => fixed_struct(new, old, &["spec"], "io.k8s.api.resource.v1.ResourceClaimSpec", errors),
+        "ResourceClaimTemplate" => {
+            fixed_struct(new, old, &["spec"], "io.k8s.api.resource.v1.ResourceClaimTemplateSpec", errors);
+        }
+        "ServiceCIDR" => service_cidr(new, old, errors),
+        "CSIDriver" => driver(new, old, errors),
+        "VolumeAttributesClass" => attributes_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
         "Node" => node(new, old, errors),
         "PersistentVolume" => volume(new, old, errors),
-        "CSIDriver" => {
-            let (spec, before) = (part(new, "spec"), part(old, "spec"));
-            let path = Path::ROOT.child("spec");
-            if spec.get("attachRequired") != before.get("attachRequired") {
-                // Kubernetes misspells this one.
-                let shown = spec.get("attachRequired").cloned().unwrap_or(Value::Null);
-                errors.push(FieldError::invalid(&path.child("attachedRequired"), shown, IMMUTABLE));
-            }
-            unchanged(spec, before, "volumeLifecycleModes", Value::Null, &path, errors);
-        }
-        "VolumeAttributesClass" => {
-            for field in ["driverName", "parameters"].into_iter().filter(|field| new.get(*field) != old.get(*field)) {
-                let detail = format!("updates to {field} are forbidden.");
-                errors.push(FieldError::forbidden(&Path::ROOT.child(field), &detail));
-            }
-        }
-        "IPAddress" => {
-            let spec = Path::ROOT.child("spec");
-            whole(part(new, "spec"), part(old, "spec"), "parentRef", "networking.v1.ParentReference", &spec, errors);
-        }
-        "ResourceClaim" => whole(new, old, "spec", "resource.v1.ResourceClaimSpec", &Path::ROOT, errors),
-        "ResourceClaimTemplate" => {
-            whole(new, old, "spec", "resource.v1.ResourceClaimTemplateSpec", &Path::ROOT, errors);
-        }
-        "ServiceCIDR" => service_cidr(new, old, errors),
         _ => {}
     }
 }
@@ -252,73 +239,81 @@ fn unplaced(job: &Value) -> Value {
     template
 }
 
-/// A struct that stays as it is, shown as Kubernetes has it inside.
-fn whole(new: &Value, old: &Value, name: &str, shown_as: &str, path: &Path<'_>, errors: &mut Errors) {
-    if part(new, name) != part(old, name) {
-        let shown = shown::internal(&format!("io.k8s.api.{shown_as}"), part(new, name));
-        errors.push(FieldError::invalid_shown(&path.child(name), &shown, IMMUTABLE));
+/// A struct that stays as it was, given by its path and the name of its type.
+fn fixed_struct(new: &Value, old: &Value, way: &[&str], of: &str, errors: &mut Errors) {
+    let pointer = format!("/{}", way.join("/"));
+    let now = new.pointer(&pointer).cloned().unwrap_or_default();
+    if now != old.pointer(&pointer).cloned().unwrap_or_default() {
+        let path = way.join(".");
+        errors.push(FieldError::invalid_shown(&Path::ROOT.child(&path), &shown::internal(of, &now), IMMUTABLE));
     }
 }
 
-/// Ranges stay, but a second one may be added.
-fn service_cidr(new: &Value, old: &Value, errors: &mut Errors) {
-    let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+/// Two things a driver says once and for all.
+fn driver(new: &Value, old: &Value, errors: &mut Errors) {
     let path = Path::ROOT.child("spec");
-    let field = path.child("cidrs");
-    match (before.len(), now.len()) {
-        (before, now) if before == now => {}
-        (1, 2) => network::service_cidr(part(new, "spec"), &path, errors),
-        _ => {
-            let shown = new.pointer("/spec/cidrs").cloned().unwrap_or(Value::Null);
-            errors.push(FieldError::invalid(&field, shown, IMMUTABLE));
-            return;
+    // The first is misspelt in Kubernetes, and so clients know it.
+    for (name, called) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
+        let field = |driver: &Value| driver["spec"].get(name).cloned().unwrap_or(Value::Null);
+        if field(new) != field(old) {
+            errors.push(FieldError::invalid(&path.child(called), field(new), IMMUTABLE));
         }
     }
-    for (at, (_, now)) in before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now) {
-        errors.push(FieldError::invalid(&field.index(at), now.clone(), IMMUTABLE));
-    }
 }
 
-/// What a volume is stays; where it can be reached from may be said later.
-fn volume(new: &Value, old: &Value, errors: &mut Errors) {
-    let (spec, before) = (part(new, "spec"), part(old, "spec"));
-    let path = Path::ROOT.child("spec");
-    let mut kept = spec.clone();
-    if let (Some(now), Some(before)) = (kept.get_mut("csi"), before.get("csi")) {
-        // These may be said later.
-        for name in ["controllerExpandSecretRef", "nodeExpandSecretRef"] {
-            if before.get(name).is_none() {
-                pod_changes::put(now, name, None);
+fn attributes_class(new: &Value, old: &Value, errors: &mut Errors) {
+    for field in ["driverName", "parameters"] {
+        if new.get(field) != old.get(field) {
+            errors.push(FieldError::forbidden(&Path::ROOT.child(field), &format!("updates to {field} are forbidden.")));
+        }
+    }
+
+    /// Ranges stay, but a second one may be added.
+    fn service_cidr(new: &Value, old: &Value, errors: &mut Errors) {
+        let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+        let path = Path::ROOT.child("spec");
+        let field = path.child("cidrs");
+        match (before.len(), now.len()) {
+            (before, now) if before == now => {}
+            (1, 2) => network::service_cidr(part(new, "spec"), &path, errors),
+            _ => {
+                let shown = new.pointer("/spec/cidrs").cloned().unwrap_or(Value::Null);
+                errors.push(FieldError::invalid(&field, shown, IMMUTABLE));
+                return;
             }
         }
+        for (at, (_, now)) in before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now) {
+            errors.push(FieldError::invalid(&field.index(at), now.clone(), IMMUTABLE));
+        }
     }
-    if storage::SOURCES.iter().any(|source| kept.get(*source) != before.get(*source)) {
-        let changes = shown::changes("io.k8s.api.core.v1.PersistentVolumeSpec", before, &kept);
-        let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
-        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), &detail));
-    }
-    unchanged(spec, before, "volumeMode", Value::Null, &Path::ROOT, errors);
-    if before.get("nodeAffinity").is_some_and(|before| Some(before) != spec.get("nodeAffinity")) {
-        let shown =
-            spec.get("nodeAffinity").map(|wanted| shown::internal("io.k8s.api.core.v1.VolumeNodeAffinity", wanted));
-        let detail = "field is immutable, except for updating from beta label to GA";
-        let field = Path::ROOT.child("nodeAffinity");
-        errors.push(FieldError::invalid_shown(&field, shown.as_deref().unwrap_or("null"), detail));
-    }
-}
 
-/// What a volume attachment says stays said.
-fn attachment(new: &Value, old: &Value, errors: &mut Errors) {
-    let Some(spec) = new.get("spec").filter(|spec| Some(*spec) != old.get("spec")) else { return };
-    let source = spec.get("source").unwrap_or(&Value::Null);
-    let volume = source.get("persistentVolumeName").unwrap_or(&Value::Null);
-    let inline = source.get("inlineVolumeSpec").unwrap_or(&Value::Null);
-    let shown = format!(
-        "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{volume},\"InlineVolumeSpec\":{inline}}},\"NodeName\":{}}}",
-        Value::from(text(spec, "attacher")),
-        Value::from(text(spec, "nodeName")),
-    );
-    errors.push(FieldError::invalid_shown(&Path::ROOT.child("spec"), &shown, IMMUTABLE));
+    /// What a volume is stays; where it can be reached from may be said later.
+    fn volume(new: &Value, old: &Value, errors: &mut Errors) {
+        let (spec, before) = (part(new, "spec"), part(old, "spec"));
+        let path = Path::ROOT.child("spec");
+        let mut kept = spec.clone();
+        if let (Some(now), Some(before)) = (kept.get_mut("csi"), before.get("csi")) {
+            // These may be said later.
+            for name in ["controllerExpandSecretRef", "nodeExpandSecretRef"] {
+                if before.get(name).is_none() {
+                    pod_changes::put(now, name, None);
+                }
+            }
+        }
+        if storage::SOURCES.iter().any(|source| kept.get(*source) != before.get(*source)) {
+            let changes = shown::changes(shown::VOLUME_SOURCE, before, &kept);
+            let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+            errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), &detail));
+        }
+        unchanged(spec, before, "volumeMode", Value::Null, &Path::ROOT, errors);
+        if before.get("nodeAffinity").is_some_and(|before| Some(before) != spec.get("nodeAffinity")) {
+            let shown =
+                spec.get("nodeAffinity").map(|wanted| shown::internal("io.k8s.api.core.v1.VolumeNodeAffinity", wanted));
+            let detail = "field is immutable, except for updating from beta label to GA";
+            let field = Path::ROOT.child("nodeAffinity");
+            errors.push(FieldError::invalid_shown(&field, shown.as_deref().unwrap_or("null"), detail));
+        }
+    }
 }
 
 /// What a node was given it keeps.
