@@ -34,6 +34,11 @@ pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, ne
     prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 
+/// What is wrong with the addresses that are asked for. That is said before everything else.
+pub fn validate_addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Vec<FieldError> {
+    validate::addresses(resource, object, old, dry_run)
+}
+
 /// What is wrong with a new object, which is written as one resource and stored as another, or the same.
 pub fn validate_create(resource: &Resource, written: &Resource, object: &Value) -> Vec<FieldError> {
     validate::create(resource, written, object)

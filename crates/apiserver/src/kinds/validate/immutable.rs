@@ -34,7 +34,8 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
     for field in fixed {
         let pointer = format!("/{}", field.replace('.', "/"));
         if new.pointer(&pointer) != old.pointer(&pointer) {
-            let nothing = if field.ends_with("controller") { Value::from("") } else { Value::Null };
+            let plain = matches!(*field, "spec.controller" | "handler" | "addressType" | "storageClassName");
+            let nothing = if plain { Value::from("") } else { Value::Null };
             let shown = new.pointer(&pointer).cloned().unwrap_or(nothing);
             errors.push(FieldError::invalid(&Path::ROOT.child(field), shown, IMMUTABLE));
         }
@@ -267,52 +268,51 @@ fn attributes_class(new: &Value, old: &Value, errors: &mut Errors) {
             errors.push(FieldError::forbidden(&Path::ROOT.child(field), &format!("updates to {field} are forbidden.")));
         }
     }
+}
 
-    /// Ranges stay, but a second one may be added.
-    fn service_cidr(new: &Value, old: &Value, errors: &mut Errors) {
-        let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
-        let path = Path::ROOT.child("spec");
-        let field = path.child("cidrs");
-        match (before.len(), now.len()) {
-            (before, now) if before == now => {}
-            (1, 2) => network::service_cidr(part(new, "spec"), &path, errors),
-            _ => {
-                let shown = new.pointer("/spec/cidrs").cloned().unwrap_or(Value::Null);
-                errors.push(FieldError::invalid(&field, shown, IMMUTABLE));
-                return;
+/// Ranges stay, but a second one may be added.
+fn service_cidr(new: &Value, old: &Value, errors: &mut Errors) {
+    let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+    let path = Path::ROOT.child("spec");
+    let field = path.child("cidrs");
+    if before.len() != now.len() && (before.len(), now.len()) != (1, 2) {
+        let shown = new.pointer("/spec/cidrs").cloned().unwrap_or(Value::Null);
+        errors.push(FieldError::invalid(&field, shown, IMMUTABLE));
+        return;
+    }
+    for (at, (_, now)) in before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now) {
+        errors.push(FieldError::invalid(&field.index(at), now.clone(), IMMUTABLE));
+    }
+    if now.len() > before.len() {
+        network::service_cidr(part(new, "spec"), &path, errors);
+    }
+}
+
+/// What a volume is stays; where it can be reached from may be said later.
+fn volume(new: &Value, old: &Value, errors: &mut Errors) {
+    let (spec, before) = (part(new, "spec"), part(old, "spec"));
+    let path = Path::ROOT.child("spec");
+    let mut kept = spec.clone();
+    if let (Some(now), Some(before)) = (kept.get_mut("csi"), before.get("csi")) {
+        // These may be said later.
+        for name in ["controllerExpandSecretRef", "nodeExpandSecretRef"] {
+            if before.get(name).is_none() {
+                pod_changes::put(now, name, None);
             }
-        }
-        for (at, (_, now)) in before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now) {
-            errors.push(FieldError::invalid(&field.index(at), now.clone(), IMMUTABLE));
         }
     }
-
-    /// What a volume is stays; where it can be reached from may be said later.
-    fn volume(new: &Value, old: &Value, errors: &mut Errors) {
-        let (spec, before) = (part(new, "spec"), part(old, "spec"));
-        let path = Path::ROOT.child("spec");
-        let mut kept = spec.clone();
-        if let (Some(now), Some(before)) = (kept.get_mut("csi"), before.get("csi")) {
-            // These may be said later.
-            for name in ["controllerExpandSecretRef", "nodeExpandSecretRef"] {
-                if before.get(name).is_none() {
-                    pod_changes::put(now, name, None);
-                }
-            }
-        }
-        if storage::SOURCES.iter().any(|source| kept.get(*source) != before.get(*source)) {
-            let changes = shown::changes(shown::VOLUME_SOURCE, before, &kept);
-            let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
-            errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), &detail));
-        }
-        unchanged(spec, before, "volumeMode", Value::Null, &Path::ROOT, errors);
-        if before.get("nodeAffinity").is_some_and(|before| Some(before) != spec.get("nodeAffinity")) {
-            let shown =
-                spec.get("nodeAffinity").map(|wanted| shown::internal("io.k8s.api.core.v1.VolumeNodeAffinity", wanted));
-            let detail = "field is immutable, except for updating from beta label to GA";
-            let field = Path::ROOT.child("nodeAffinity");
-            errors.push(FieldError::invalid_shown(&field, shown.as_deref().unwrap_or("null"), detail));
-        }
+    if storage::SOURCES.iter().any(|source| kept.get(*source) != before.get(*source)) {
+        let changes = shown::changes(shown::VOLUME_SOURCE, before, &kept);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), &detail));
+    }
+    unchanged(spec, before, "volumeMode", Value::Null, &Path::ROOT, errors);
+    if before.get("nodeAffinity").is_some_and(|before| Some(before) != spec.get("nodeAffinity")) {
+        let shown =
+            spec.get("nodeAffinity").map(|wanted| shown::internal("io.k8s.api.core.v1.VolumeNodeAffinity", wanted));
+        let detail = "field is immutable, except for updating from beta label to GA";
+        let field = Path::ROOT.child("nodeAffinity");
+        errors.push(FieldError::invalid_shown(&field, shown.as_deref().unwrap_or("null"), detail));
     }
 }
 

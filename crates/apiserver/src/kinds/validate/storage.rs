@@ -138,7 +138,7 @@ fn sources(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
             continue;
         }
         let here = path.child(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
-        disks::disk(kind, source, &here, errors);
+        disks::disk(kind, source, true, &here, errors);
         disks::persistent_disk(kind, name, source, &here, errors);
         if kind == "local" && spec.get("nodeAffinity").is_none() {
             errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
