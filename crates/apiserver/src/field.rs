@@ -179,6 +179,11 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), &listed(supported)) }
     }
 
+    /// A value that is none of the supported ones, where Go has it as text and not as a type of its own.
+    pub fn not_supported_text(path: &Path<'_>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_shown(path, &quote(value), supported)
+    }
+
     /// A value is there twice.
     pub fn duplicate(path: &Path<'_>, value: impl Into<Value>) -> Self {
         Self::with_value(path, FieldErrorKind::Duplicate, &value.into(), "")

@@ -189,6 +189,9 @@ impl Step {
     }
 }
 
+/// How long the clock stands still for an answer that waits for something else than the store.
+const STANDSTILL: Duration = Duration::from_millis(500);
+
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
     let escaped = text.bytes().map(|byte| match byte {
@@ -215,7 +218,12 @@ async fn ask(
         // What is no request at all never reaches the server.
         return Answer { code: StatusCode::BAD_REQUEST, headers: HeaderMap::new(), body: b"400 Bad Request".to_vec() };
     };
+    // The clock of the test moves on when nothing is to be done; it must not while the store's thread works on an answer.
+    let (answered, working) = std::sync::mpsc::channel::<()>();
+    let held = tokio::task::spawn_blocking(move || drop(working.recv_timeout(STANDSTILL)));
     let response = server.service().call(request).await.unwrap();
+    drop(answered);
+    held.await.unwrap();
     let (parts, mut stream) = response.into_parts();
     let mut body = Vec::new();
     let end = watch.map(|time| tokio::time::Instant::now() + time);
@@ -248,8 +256,7 @@ impl Answer {
     fn normal(&self, namespace: &str, watch: bool) -> Value {
         let mut got = Map::from_iter([("code".to_owned(), self.code.as_u16().into())]);
         let warnings = self.headers.get_all(header::WARNING).iter();
-        let warnings: Vec<Value> =
-            warnings.map(|value| text(&String::from_utf8_lossy(value.as_bytes()), namespace).into()).collect();
+        let warnings: Vec<Value> = warnings.map(|value| text(&latin(value.as_bytes()), namespace).into()).collect();
         if !warnings.is_empty() {
             got.insert("warnings".to_owned(), warnings.into());
         }
@@ -278,4 +285,9 @@ impl Answer {
         }
         Value::Object(got)
     }
+}
+
+/// The text of a header as the recordings have it: a character for each byte.
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }

@@ -20,10 +20,6 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    pub(crate) fn is_same(&self) -> bool {
-        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
-    }
-
     /// The same without some fields and what is below them.
     #[must_use]
     pub(crate) fn map(self, change: impl Fn(&FieldSet) -> FieldSet) -> Self {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Errors, affinity,
-    check::{self, Once, faults, list, maybe_text, number, part, quantity, text, texts, truth, written_as},
+    check::{self, Once, faults, list, maybe_text, number, part, text, texts, truth, written_as},
     containers::{Surroundings, plain_image},
     metadata, resources, security, shown, volumes,
 };
@@ -267,13 +267,5 @@ fn dns_config(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         if text(option, "name").is_empty() {
             errors.push(FieldError::required(&options.index(at), "must not be empty"));
         }
-    }
-}
-
-/// Whether two quantities, or anything else, are the same.
-pub(super) fn same_amounts(one: &Value, other: &Value) -> bool {
-    match (quantity(Some(one)), quantity(Some(other))) {
-        (Some(one), Some(other)) => one.compare(&other).is_eq(),
-        _ => one == other,
     }
 }
