@@ -290,6 +290,9 @@ pub(crate) fn described(config: &Value) -> String {
 pub(crate) fn gvk(config: &Value) -> String {
     let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion");
+    if version.matches('/').count() > 1 {
+        return "/, Kind=".to_owned();
+    }
     let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
     format!("{version}, Kind={}", text("kind"))
 }

@@ -198,7 +198,11 @@ impl<'a> Writer<'a> {
             let mut noted = Vec::new();
             let mut new = change(&old, &mut noted)?;
             if let Some(owner) = &self.owner {
-                owner.update(&old, &mut new).map_err(|causes| Status::invalid(kind(self.shown), name, causes))?;
+                // Four checks of the real server find it in turn, and each lists it.
+                let refuse = |causes: Vec<Cause>| {
+                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+                };
+                owner.update(&old, &mut new).map_err(refuse)?;
             }
             self.check_version(&new, &existing, name)?;
             let mut new = self.prepare(new, &old, name, &mut noted)?;
