@@ -1,6 +1,13 @@
 //! Who asks, and whether they may: the seam between a request and what authenticates and authorises it.
 
-use crate::{request::SpaceScope, status::Status};
+mod certificate;
+
+pub use certificate::CertificateError;
+
+use crate::{
+    request::{ROOT, SpaceScope},
+    status::Status,
+};
 
 /// Who asks. Whatever authenticates a request puts this into its extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +20,23 @@ pub struct User {
     pub uid: String,
     /// Whatever else the authenticator knows.
     pub extra: Vec<(String, Vec<String>)>,
+    /// Where the credential was issued, which is where it is good.
+    pub issuer: Issuer,
+}
+
+/// Where a credential was issued.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Issuer {
+    /// In the management space.
+    #[default]
+    Root,
+    /// In a space. Another space that gets the same name later is not the same space.
+    Space {
+        /// Its name.
+        name: String,
+        /// The uid of its `LogicalSpace`.
+        uid: String,
+    },
 }
 
 impl User {
@@ -23,17 +47,40 @@ impl User {
 
     /// Somebody who did not say who they are.
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], ..Self::default() }
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
-    /// Whether nothing is refused to this user.
+    /// Whether nothing is refused to this user where the credential is good.
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
+
+    /// Whether this is nobody in particular.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS
+    }
+
+    /// Refuses a credential where it is not good. `uid` finds the uid of a space.
+    ///
+    /// A credential is good where it was issued. Those of `root` whose user is in `system:masters` are good everywhere, and
+    /// those of `root` may ask for all spaces at once, which is refused to them later unless they are masters.
+    pub(crate) fn check_place(&self, place: &SpaceScope, uid: impl Fn(&str) -> Option<String>) -> Result<(), Status> {
+        let good = match (&self.issuer, place) {
+            (Issuer::Root, SpaceScope::All) => true,
+            (Issuer::Root, SpaceScope::One(space)) => space == ROOT || self.is_master() || self.is_anonymous(),
+            (Issuer::Space { .. }, SpaceScope::All) => false,
+            (Issuer::Space { name, uid: issued }, SpaceScope::One(space)) => {
+                name == space && uid(space).as_deref() == Some(issued)
+            }
+        };
+        if good { Ok(()) } else { Err(Status::unauthorized()) }
+    }
 }
 
+const ANONYMOUS: &str = "system:anonymous";
 const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// What a request wants to do, for whoever decides whether it may.
 #[derive(Clone, Debug)]

@@ -45,6 +45,12 @@ pub(crate) fn revision(shared: &Shared, space: &str) -> Option<(Key, Revision)> 
     (!deleting).then(|| (key, object.modified()))
 }
 
+/// By what a space is told from others that had or will have its name; `root` has nothing of the kind.
+pub(crate) fn uid(shared: &Shared, space: &str) -> Option<String> {
+    let object = shared.store.get(&Key::new(GROUP, RESOURCE, ROOT, "", space).ok()?)?;
+    Some(verbs::stored(&object).ok()?.uid().to_owned())
+}
+
 /// Readies the object of a new space: it stays until the space is empty.
 pub(crate) fn hold(object: &mut Value) {
     let mut finalizers: Vec<String> = object::finalizers(object).map(str::to_owned).collect();
