@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{Listen, Url},
+    listener::Limits,
     store::StoreChoice,
 };
 use self::{credentials::Credentials, leader::Candidate, signer::HubSigner};
@@ -33,9 +34,6 @@ use crate::{
     authority::Authorities,
     metrics::{Requests, Snapshot},
 };
-
-/// How long a request may take until its answer begins, as in Kubernetes.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -59,6 +57,8 @@ pub struct Config {
     pub kubeconfig_out: Option<PathBuf>,
     /// How often to look whether a certificate is due. They are, months before they end.
     pub renewal_interval: Duration,
+    /// What clients are given.
+    pub limits: Limits,
     /// What time it is.
     pub clock: Clock,
 }
@@ -75,6 +75,7 @@ impl Config {
             store: StoreChoice::Embedded,
             kubeconfig_out: None,
             renewal_interval: Duration::from_secs(60 * 60),
+            limits: Limits::default(),
             clock: Arc::new(Timestamp::now),
         }
     }
@@ -136,7 +137,7 @@ impl ControlPlane {
         report("controllers", "one hub of the installation runs them".to_owned());
 
         let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
-        tasks.spawn(listener::run(tcp, tls, answers, stop.clone()));
+        tasks.spawn(listener::run(tcp, tls, answers, config.limits, stop.clone()));
         tasks.spawn(credentials.run(stop.clone()));
         report("api", url.as_str().to_owned());
         report("kubeconfig", kubeconfig.display().to_string());
@@ -203,7 +204,7 @@ fn api_config(
     orrery_apiserver::Config {
         clock: config.clock.clone(),
         address: url.authority().to_owned(),
-        request_timeout: Some(REQUEST_TIMEOUT),
+        request_timeout: Some(config.limits.request),
         authorizer: Arc::new(guard::MastersOnly),
         root_ca: Arc::new(move || told.borrow().bundle()),
         signer: Some(Arc::new(signer)),
