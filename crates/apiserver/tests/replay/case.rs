@@ -189,9 +189,6 @@ impl Step {
     }
 }
 
-/// How long the clock stands still for an answer that waits for something else than the store.
-const STANDSTILL: Duration = Duration::from_millis(500);
-
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
     let escaped = text.bytes().map(|byte| match byte {
@@ -218,12 +215,7 @@ async fn ask(
         // What is no request at all never reaches the server.
         return Answer { code: StatusCode::BAD_REQUEST, headers: HeaderMap::new(), body: b"400 Bad Request".to_vec() };
     };
-    // The clock of the test moves on when nothing is to be done; it must not while the store's thread works on an answer.
-    let (answered, working) = std::sync::mpsc::channel::<()>();
-    let held = tokio::task::spawn_blocking(move || drop(working.recv_timeout(STANDSTILL)));
     let response = server.service().call(request).await.unwrap();
-    drop(answered);
-    held.await.unwrap();
     let (parts, mut stream) = response.into_parts();
     let mut body = Vec::new();
     let end = watch.map(|time| tokio::time::Instant::now() + time);
