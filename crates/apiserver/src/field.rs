@@ -152,12 +152,6 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
 
-    /// A value is there twice, with the value as it is to be shown.
-    pub fn duplicate_shown(path: &Path<'_>, shown: &str) -> Self {
-        let kind = FieldErrorKind::Duplicate;
-        Self { field: path.to_string(), kind, body: format!("{}: {shown}", kind.words()) }
-    }
-
     /// A value is malformed, and too long or too secret to be shown.
     pub fn invalid_unshown(path: &Path<'_>, detail: &str) -> Self {
         Self::without_value(path, FieldErrorKind::Invalid, detail)

@@ -71,7 +71,6 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "CSIDriver" => driver(new, old, errors),
         "VolumeAttributesClass" => attributes_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
-        "Node" => node(new, old, errors),
         _ => {}
     }
 }
@@ -274,27 +273,6 @@ fn attributes_class(new: &Value, old: &Value, errors: &mut Errors) {
         if new.get(field) != old.get(field) {
             errors.push(FieldError::forbidden(&Path::ROOT.child(field), &format!("updates to {field} are forbidden.")));
         }
-    }
-}
-
-/// What a node was given it keeps.
-fn node(new: &Value, old: &Value, errors: &mut Errors) {
-    let path = Path::ROOT.child("spec");
-    let ranges = |node: &Value| list(&node["spec"], "podCIDRs").to_vec();
-    let (now, before) = (ranges(new), ranges(old));
-    let changed = if now.len() == before.len() {
-        now.iter().zip(&before).filter(|(now, before)| now != before).count()
-    } else {
-        1
-    };
-    if !before.is_empty() {
-        let detail = "node updates may not change podCIDR except from \"\" to valid";
-        errors.extend(std::iter::repeat_n(FieldError::forbidden(&path.child("podCIDRs"), detail), changed));
-    }
-    let provider = |node: &Value| text(&node["spec"], "providerID").to_owned();
-    if !provider(old).is_empty() && provider(new) != provider(old) {
-        let detail = "node updates may not change providerID except from \"\" to valid";
-        errors.push(FieldError::forbidden(&path.child("providerID"), detail));
     }
 }
 

@@ -269,11 +269,3 @@ fn dns_config(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
 }
-
-/// Whether two quantities, or anything else, are the same.
-pub(super) fn same_amounts(one: &Value, other: &Value) -> bool {
-    match (quantity(Some(one)), quantity(Some(other))) {
-        (Some(one), Some(other)) => one.compare(&other).is_eq(),
-        _ => one == other,
-    }
-}

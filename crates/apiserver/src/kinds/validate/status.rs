@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    check::{NOT_NEGATIVE, Once, faults, list, members, not_negative, number, text},
-    job_status, metadata,
+    check::{self, Once, faults, list, members, not_negative, number, text},
+    devices, job_status, metadata, nodes,
 };
 use crate::{
     field::{FieldError, Path},
@@ -24,19 +24,20 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
     }
     match kind {
         "Namespace" => namespace_phase(new, status, errors),
-        "Node" => node(status, &path, errors),
+        "Node" => nodes::node_update(new, old, errors),
+        "ResourceClaim" => devices::claim_status(new, old, errors),
         "Service" => balancer(status, before, Some(text(&new["spec"], "type")), &path, errors),
         "Ingress" => balancer(status, before, None, &path, errors),
         "Pod" => pod(status, before, &path, errors),
         "Job" => job_status::changes(new, old, &path, errors),
         "PersistentVolumeClaim" => claim(status, &path, errors),
         "PodDisruptionBudget" => {
-            conditions(status, &path, errors);
+            check::conditions(status, &path, errors);
             for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
                 not_negative(status, name, &path, errors);
             }
         }
-        "ValidatingAdmissionPolicy" => conditions(status, &path, errors),
+        "ValidatingAdmissionPolicy" => check::conditions(status, &path, errors),
         "FlowSchema" | "PriorityLevelConfiguration" => condition_types(status, &path, errors),
         _ => {}
     }
@@ -179,40 +180,6 @@ fn namespace_phase(namespace: &Value, status: &Value, errors: &mut Errors) {
     }
 }
 
-fn node(status: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for name in ["capacity", "allocatable"] {
-        let path = path.child(name);
-        for (resource, amount) in members(status, name) {
-            quantity(resource, amount, &path.child(resource), errors);
-        }
-    }
-    let addresses = list(status, "addresses");
-    let path = path.child("addresses");
-    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address)) {
-        let shown = format!(
-            "{{\"Type\":{},\"Address\":{}}}",
-            Value::from(text(address, "type")),
-            Value::from(text(address, "address"))
-        );
-        errors.push(FieldError::duplicate_shown(&path.index(at), &shown));
-    }
-}
-
-/// An amount of a resource: not negative, and whole if the resource is counted.
-fn quantity(resource: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(text) = amount.as_str() else { return };
-    let Ok(parsed) = Quantity::parse(text) else { return };
-    if parsed.sign() < 0 {
-        errors.push(FieldError::invalid(path, text, NOT_NEGATIVE));
-    }
-    // Extended resources have a domain of their own.
-    let counted = resource == "pods"
-        || (resource.contains('/') && !resource.contains("kubernetes.io/") && !resource.starts_with("requests."));
-    if counted && parsed.whole().is_none() {
-        errors.push(FieldError::invalid(path, text, "must be an integer"));
-    }
-}
-
 /// Where a load balancer is reached.
 fn balancer(status: &Value, before: &Value, service: Option<&str>, path: &Path<'_>, errors: &mut Errors) {
     let empty = Value::Null;
@@ -305,46 +272,6 @@ fn condition_types(status: &Value, path: &Path<'_>, errors: &mut Errors) {
         once.check(kind, &path.child("type"), errors);
         if kind.is_empty() {
             errors.push(FieldError::required(&path.child("type"), ""));
-        }
-    }
-}
-
-/// The longest reason and message of a condition, in bytes.
-const LONGEST_REASON: usize = 1024;
-const LONGEST_MESSAGE: usize = 32 << 10;
-
-/// Conditions in the form that newer kinds share.
-fn conditions(status: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.child("conditions");
-    let mut once = Once::new();
-    for (at, condition) in list(status, "conditions").iter().enumerate() {
-        let path = path.index(at);
-        let kind = text(condition, "type");
-        once.check(kind, &path.child("type"), errors);
-        faults(format::qualified_name(kind), kind, &path.child("type"), errors);
-        let state = text(condition, "status");
-        if !matches!(state, "True" | "False" | "Unknown") {
-            let supported = ["False", "True", "Unknown"];
-            errors.push(FieldError::not_supported(&path.child("status"), state, &supported));
-        }
-        if let Some(number) = number(condition, "observedGeneration").filter(|number| *number < 0) {
-            let detail = "must be greater than or equal to zero";
-            errors.push(FieldError::invalid(&path.child("observedGeneration"), number, detail));
-        }
-        if text(condition, "lastTransitionTime").is_empty() {
-            errors.push(FieldError::required(&path.child("lastTransitionTime"), ""));
-        }
-        let reason = text(condition, "reason");
-        if reason.is_empty() {
-            errors.push(FieldError::required(&path.child("reason"), ""));
-        } else {
-            faults(format::condition_reason(reason), reason, &path.child("reason"), errors);
-            if reason.len() > LONGEST_REASON {
-                errors.push(FieldError::too_long(&path.child("reason"), LONGEST_REASON));
-            }
-        }
-        if text(condition, "message").len() > LONGEST_MESSAGE {
-            errors.push(FieldError::too_long(&path.child("message"), LONGEST_MESSAGE));
         }
     }
 }
