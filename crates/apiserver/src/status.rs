@@ -269,7 +269,7 @@ impl Status {
     pub(crate) fn as_sent(mut self, sent: &[u8]) -> Self {
         const ABSENT: &str = " value: null";
         let failure = &mut *self.0;
-        let causes = failure.details.as_mut().map_or(&mut [][..], |details| &mut details.causes);
+        let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();
         if !causes.iter().any(|cause| cause.message.contains(ABSENT)) {
             return self;
         }
