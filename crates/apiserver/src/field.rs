@@ -152,6 +152,12 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
 
+    /// A value is there twice, with the value as it is to be shown.
+    pub fn duplicate_shown(path: &Path<'_>, shown: &str) -> Self {
+        let kind = FieldErrorKind::Duplicate;
+        Self { field: path.to_string(), kind, body: format!("{}: {shown}", kind.words()) }
+    }
+
     /// A value is malformed, and too long or too secret to be shown.
     pub fn invalid_unshown(path: &Path<'_>, detail: &str) -> Self {
         Self::without_value(path, FieldErrorKind::Invalid, detail)
@@ -171,6 +177,11 @@ impl FieldError {
     pub fn not_supported_shown(path: &Path<'_>, shown: &str, supported: &[&str]) -> Self {
         let kind = FieldErrorKind::NotSupported;
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), &listed(supported)) }
+    }
+
+    /// A value that is none of the supported ones, where Go has it as text and not as a type of its own.
+    pub fn not_supported_text(path: &Path<'_>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_shown(path, &quote(value), supported)
     }
 
     /// A value is there twice.

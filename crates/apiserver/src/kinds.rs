@@ -3,6 +3,7 @@
 //! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
 
 mod defaults;
+mod difference;
 mod prepare;
 pub(crate) mod service_ranges;
 pub(crate) mod shown;
@@ -31,6 +32,11 @@ pub fn prepare_create(resource: &Resource, object: &mut Value) {
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
 pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
     prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
+}
+
+/// What is wrong with the addresses that are asked for. That is said before everything else.
+pub fn validate_addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Vec<FieldError> {
+    validate::addresses(resource, object, old, dry_run)
 }
 
 /// What is wrong with a new object, which is written as one resource and stored as another, or the same.

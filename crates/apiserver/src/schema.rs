@@ -205,7 +205,12 @@ impl Type {
             Shape::Bytes => "[]uint8".into(),
             Shape::Struct(reference) => schemas.get(*reference).go.to_string(),
             Shape::List(item) => format!("[]{}", item.go_name(schemas)),
-            Shape::Map(value) => format!("map[string]{}", value.go_name(schemas)),
+            Shape::Map(value) => {
+                let value = value.go_name(schemas);
+                // The two maps that have keys of a type of their own.
+                let qualified = matches!(value.as_str(), "v1.DeviceAttribute" | "v1.DeviceCapacity");
+                format!("map[{}]{value}", if qualified { "v1.QualifiedName" } else { "string" })
+            }
             Shape::String
             | Shape::Time
             | Shape::MicroTime

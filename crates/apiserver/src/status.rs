@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{field::FieldError, gotext};
 
@@ -261,6 +262,31 @@ impl Status {
         };
         let message = format!("{kind} {} is invalid: {all}", gotext::quote(name));
         Self::new(422, "Invalid", message).about(kind, name).causes(causes)
+    }
+
+    /// Tells empty maps and lists from absent ones, as they were sent: objects that are judged have neither.
+    #[must_use]
+    pub(crate) fn as_sent(mut self, sent: &[u8]) -> Self {
+        const ABSENT: &str = " value: null";
+        let failure = &mut *self.0;
+        let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();
+        if !causes.iter().any(|cause| cause.message.contains(ABSENT)) {
+            return self;
+        }
+        let Ok(sent) = crate::json::parse(sent) else { return self };
+        for cause in causes.iter_mut().filter(|cause| cause.message.contains(ABSENT)) {
+            let pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            let shown = match sent.pointer(&pointer) {
+                Some(Value::Object(members)) if members.is_empty() => "{}",
+                Some(Value::Array(items)) if items.is_empty() => "[]",
+                _ => continue,
+            };
+            let told = cause.message.replacen(ABSENT, &format!(" value: {shown}"), 1);
+            let (before, after) = (format!("{}: {}", cause.field, cause.message), format!("{}: {told}", cause.field));
+            failure.message = failure.message.replace(&before, &after);
+            cause.message = told;
+        }
+        self
     }
 
     /// 413 for a patch with too many operations.

@@ -7,11 +7,19 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-use crate::registry::Resource;
+use crate::{registry::Resource, versions};
 use view::View;
 
 /// The cells of an object. `now` is the time in seconds since 1970, for ages.
 pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
+    let whole;
+    let object = if resource.group == "autoscaling" && resource.version == "v1" {
+        // The first version says most of it in annotations.
+        whole = versions::second_autoscaler(object);
+        &whole
+    } else {
+        object
+    };
     let view = View::new(object, now);
     let made = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pods::pod(&view),

@@ -96,6 +96,15 @@ pub(crate) fn deprecation(resource: &Resource) -> Option<&'static str> {
     }
 }
 
+/// An autoscaler of the first version as one of the second.
+pub(crate) fn second_autoscaler(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        autoscaling::to_v2(fields);
+    }
+    object
+}
+
 /// Turns an object, in its sparse form, from one version of its kind into another.
 pub(crate) fn convert(from: &Resource, to: &Resource, object: &mut Value) {
     if let Value::Object(fields) = object {

@@ -46,15 +46,18 @@ use crate::{field::FieldError, registry::Resource};
 /// What was found so far.
 type Errors = Vec<FieldError>;
 
+/// Judges whether an object can have the addresses it asks for.
+pub(super) fn addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Errors {
+    let mut errors = Errors::new();
+    if resource.kind == "Service" {
+        services::addresses(object, old, dry_run, &mut errors);
+    }
+    errors
+}
+
 /// Judges a new object: by the rules of its kind, and then by what holds for every object.
 pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
-    if resource.kind == "Service" {
-        services::addresses(object, None, &mut errors);
-        if !errors.is_empty() {
-            return errors;
-        }
-    }
     if order::checks_metadata(&resource.kind) {
         metadata::whole(resource, &without_made_labels(resource, object), &mut errors);
     }
@@ -74,12 +77,6 @@ pub(super) fn update(
     old: &Value,
 ) -> Errors {
     let mut errors = Errors::new();
-    if resource.kind == "Service" && subresource.is_none() {
-        services::addresses(new, Some(old), &mut errors);
-        if !errors.is_empty() {
-            return errors;
-        }
-    }
     metadata::common(resource, new, &mut errors);
     metadata::change(new, old, false, &mut errors);
     // What was accepted before is not held against a change that leaves it alone.
@@ -92,6 +89,9 @@ pub(super) fn update(
             Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
             Check::Rules if changed => rules::of(written, new, before, &mut errors),
             Check::Rules => {}
+            Check::Changes if resource.kind == "CertificateSigningRequest" => {
+                serving::request_update(new, old, subresource, &mut errors);
+            }
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),

@@ -64,14 +64,13 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
         "CronJob" => cron_job(new, creating, templates, &mut found),
         "Service" => service(new, &mut found),
         "Secret" => key_pair(new, &mut found),
-        "Ingress" => {
+        "Ingress"
             if creating
                 && annotation(new, "kubernetes.io/ingress.class").is_some()
-                && spec.get("ingressClassName").is_none()
-            {
-                let words = "is deprecated, please use 'spec.ingressClassName' instead";
-                found.push(format!("annotation \"kubernetes.io/ingress.class\" {words}"));
-            }
+                && spec.get("ingressClassName").is_none() =>
+        {
+            let words = "is deprecated, please use 'spec.ingressClassName' instead";
+            found.push(format!("annotation \"kubernetes.io/ingress.class\" {words}"));
         }
         "NetworkPolicy" => network_policy(spec, &mut found),
         "PersistentVolume" => volume(new, &mut found),

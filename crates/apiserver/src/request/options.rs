@@ -311,11 +311,9 @@ impl ListOptions {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             causes.push(forbidden(field, why));
         }
-        if !version_match.is_empty() {
-            if version_match != "NotOlderThan" {
-                let supported = r#"supported values: "NotOlderThan""#;
-                causes.push(not_supported(field, &gotext::quote(version_match), supported));
-            }
+        if !version_match.is_empty() && version_match != "NotOlderThan" {
+            let supported = r#"supported values: "NotOlderThan""#;
+            causes.push(not_supported(field, &gotext::quote(version_match), supported));
         }
         // A watch that begins with what is there is one that asks for any version.
         let from_the_start = self.send_initial_events.is_none() && matches!(self.resource_version.as_str(), "" | "0");

@@ -110,6 +110,7 @@ impl<'a> Writer<'a> {
         let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
+        self.refuse(&name, kinds::validate_addresses(self.resource, &object, None, self.dry_run))?;
         self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
@@ -272,6 +273,9 @@ impl<'a> Writer<'a> {
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
+        if self.subresource.is_none() {
+            self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(&sparse_old), self.dry_run))?;
+        }
         self.refuse(name, kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old))?;
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;

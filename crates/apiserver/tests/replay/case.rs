@@ -248,8 +248,7 @@ impl Answer {
     fn normal(&self, namespace: &str, watch: bool) -> Value {
         let mut got = Map::from_iter([("code".to_owned(), self.code.as_u16().into())]);
         let warnings = self.headers.get_all(header::WARNING).iter();
-        let warnings: Vec<Value> =
-            warnings.map(|value| text(&String::from_utf8_lossy(value.as_bytes()), namespace).into()).collect();
+        let warnings: Vec<Value> = warnings.map(|value| text(&latin(value.as_bytes()), namespace).into()).collect();
         if !warnings.is_empty() {
             got.insert("warnings".to_owned(), warnings.into());
         }
@@ -278,4 +277,9 @@ impl Answer {
         }
         Value::Object(got)
     }
+}
+
+/// The text of a header as the recordings have it: a character for each byte.
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }

@@ -91,7 +91,7 @@ pub(super) fn binding(object: &Value, kinds: &[&str], errors: &mut Errors) {
     let path = Path::ROOT.child("roleRef");
     for (name, choices) in [("apiGroup", &[GROUP][..]), ("kind", kinds)] {
         if !choices.contains(&text(role, name)) {
-            errors.push(FieldError::not_supported(&path.child(name), text(role, name), choices));
+            errors.push(FieldError::not_supported_text(&path.child(name), text(role, name), choices));
         }
     }
     required_as(role, "name", format::path_segment, &path, errors);
@@ -109,19 +109,19 @@ fn subject_of(subject: &Value, cluster_wide: bool, path: &Path<'_>, errors: &mut
         "ServiceAccount" => {
             check::written_as(subject, "name", format::dns_subdomain, path, errors);
             if !group.is_empty() {
-                errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[""]));
+                errors.push(FieldError::not_supported_text(&path.child("apiGroup"), group, &[""]));
             }
             if cluster_wide {
                 required(subject, "namespace", path, errors);
             }
         }
         "User" | "Group" if group != GROUP => {
-            errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[GROUP]));
+            errors.push(FieldError::not_supported_text(&path.child("apiGroup"), group, &[GROUP]));
         }
         "User" | "Group" => {}
         other => {
             let kinds = ["ServiceAccount", "User", "Group"];
-            errors.push(FieldError::not_supported(&path.child("kind"), other, &kinds));
+            errors.push(FieldError::not_supported_text(&path.child("kind"), other, &kinds));
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) const LONG_PORTAL: &str = "Total length of <volume name>:<iscsi.targe
                                       iscsi.initiatorName is specified.";
 
 /// Judges a place that volumes come from.
-pub(super) fn disk(kind: &str, source: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn disk(kind: &str, source: &Value, persistent: bool, path: &Path<'_>, errors: &mut Errors) {
     let needed = REQUIRED.iter().find(|(named, _)| *named == kind).map_or(&[][..], |(_, fields)| *fields);
     for field in needed {
         required(source, field, path, errors);
@@ -56,7 +56,7 @@ pub(super) fn disk(kind: &str, source: &Value, path: &Path<'_>, errors: &mut Err
             required(source, "image", path, errors);
         }
         "cephfs" => monitors(source, path, errors),
-        "iscsi" => iscsi(source, path, errors),
+        "iscsi" => iscsi(source, persistent, path, errors),
         "fc" => fibre_channel(source, path, errors),
         "flocker" => flocker(source, path, errors),
         "quobyte" => quobyte(source, path, errors),
@@ -93,10 +93,10 @@ pub(super) fn is_long_portal(name: &str, source: &Value) -> bool {
     source.get("initiatorName").is_some() && name.len() + 1 + text(source, "targetPortal").len() > 64
 }
 
-fn iscsi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn iscsi(source: &Value, persistent: bool, path: &Path<'_>, errors: &mut Errors) {
     required(source, "targetPortal", path, errors);
     if required(source, "iqn", path, errors) {
-        initiator(text(source, "iqn"), &path.child("iqn"), errors);
+        initiator(text(source, "iqn"), persistent, &path.child("iqn"), errors);
     }
     check::within(number(source, "lun").unwrap_or(0), 0, 255, &path.child("lun"), errors);
     let authenticates = truth(source, "chapAuthDiscovery") || truth(source, "chapAuthSession");
@@ -104,12 +104,12 @@ fn iscsi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(&path.child("secretRef"), ""));
     }
     if let Some(name) = maybe_text(source, "initiatorName") {
-        initiator(name, &path.child("initiatorname"), errors);
+        initiator(name, persistent, &path.child("initiatorname"), errors);
     }
 }
 
 /// The name of an initiator, in one of three formats.
-fn initiator(name: &str, path: &Path<'_>, errors: &mut Errors) {
+fn initiator(name: &str, persistent: bool, path: &Path<'_>, errors: &mut Errors) {
     let letters =
         |rest: &str, count: usize| rest.len() == count && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
     // The fourth character may be any.
@@ -119,7 +119,8 @@ fn initiator(name: &str, path: &Path<'_>, errors: &mut Errors) {
         Some("eui") => after("eui").is_some_and(|rest| letters(rest, 16)),
         Some("naa") => after("naa").is_some_and(|rest| letters(rest, 32)),
         _ => {
-            errors.push(FieldError::invalid(path, name, "must be valid format starting with iqn, eui, or naa"));
+            let more = if persistent { "" } else { " starting with iqn, eui, or naa" };
+            errors.push(FieldError::invalid(path, name, &format!("must be valid format{more}")));
             return;
         }
     };
@@ -248,10 +249,8 @@ pub(super) fn persistent_disk(kind: &str, name: &str, source: &Value, path: &Pat
                 required(secret, "name", &path.child("secretRef"), errors);
             }
         }
-        "local" => {
-            if required(source, "path", path, errors) {
-                volumes::no_backsteps(text(source, "path"), &path.child("path"), errors);
-            }
+        "local" if required(source, "path", path, errors) => {
+            volumes::no_backsteps(text(source, "path"), &path.child("path"), errors);
         }
         "csi" => {
             driver_name(source, "driver", path, errors);

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    check::{list, number, text},
-    jobs, pod_changes, shown,
+    check::{list, number, part, text, unchanged},
+    jobs, network, nodes, pod_changes, shown, storage,
 };
 use crate::{
     field::{FieldError, Path},
@@ -24,7 +24,6 @@ const FIXED: &[(&str, &[&str])] = &[
     ("RuntimeClass", &["handler"]),
     ("CSIStorageCapacity", &["nodeTopology", "storageClassName"]),
     ("ControllerRevision", &["data"]),
-    ("ResourceSlice", &["spec.driver", "spec.pool.name", "spec.nodeName"]),
     ("ResourceQuota", &["spec.scopes"]),
     ("EndpointSlice", &["addressType"]),
 ];
@@ -35,7 +34,9 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
     for field in fixed {
         let pointer = format!("/{}", field.replace('.', "/"));
         if new.pointer(&pointer) != old.pointer(&pointer) {
-            let shown = new.pointer(&pointer).cloned().unwrap_or(Value::Null);
+            let plain = matches!(*field, "spec.controller" | "handler" | "addressType" | "storageClassName");
+            let nothing = if plain { Value::from("") } else { Value::Null };
+            let shown = new.pointer(&pointer).cloned().unwrap_or(nothing);
             errors.push(FieldError::invalid(&Path::ROOT.child(field), shown, IMMUTABLE));
         }
     }
@@ -67,10 +68,12 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "ResourceClaimTemplate" => {
             fixed_struct(new, old, &["spec"], "io.k8s.api.resource.v1.ResourceClaimTemplateSpec", errors);
         }
-        "ServiceCIDR" => ranges(new, old, errors),
+        "ServiceCIDR" => service_cidr(new, old, errors),
         "CSIDriver" => driver(new, old, errors),
         "VolumeAttributesClass" => attributes_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
+        "Node" => node(new, old, errors),
+        "PersistentVolume" => volume(new, old, errors),
         _ => {}
     }
 }
@@ -195,8 +198,13 @@ fn job(new: &Value, old: &Value, errors: &mut Errors) {
     }
     let mut fixed = |name: &str, differs: bool| {
         if differs {
-            let shown = field(new, name).unwrap_or(Value::Null);
-            errors.push(FieldError::invalid(&path.child(name), shown, IMMUTABLE));
+            let shown = field(new, name).map(|value| match name {
+                "template" => shown::internal("io.k8s.api.core.v1.PodTemplateSpec", &value),
+                "podFailurePolicy" => shown::internal("io.k8s.api.batch.v1.PodFailurePolicy", &value),
+                "successPolicy" => shown::internal("io.k8s.api.batch.v1.SuccessPolicy", &value),
+                _ => crate::field::json(&value),
+            });
+            errors.push(FieldError::invalid_shown(&path.child(name), shown.as_deref().unwrap_or("null"), IMMUTABLE));
         }
     };
     let differs = |name: &str| field(new, name) != field(old, name);
@@ -254,25 +262,82 @@ fn driver(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Ranges of addresses stay; a second one may join the first.
-fn ranges(new: &Value, old: &Value, errors: &mut Errors) {
-    let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
-    let spec = Path::ROOT.child("spec");
-    let path = spec.child("cidrs");
-    if now.len() == before.len() || (before.len() == 1 && now.len() == 2) {
-        for (at, (now, _)) in now.iter().zip(before).enumerate().filter(|(_, (now, before))| now != before) {
-            errors.push(FieldError::invalid(&path.index(at), now.clone(), IMMUTABLE));
-        }
-    } else {
-        errors.push(FieldError::invalid(&path, now.to_vec(), IMMUTABLE));
-    }
-}
-
 fn attributes_class(new: &Value, old: &Value, errors: &mut Errors) {
     for field in ["driverName", "parameters"] {
         if new.get(field) != old.get(field) {
             errors.push(FieldError::forbidden(&Path::ROOT.child(field), &format!("updates to {field} are forbidden.")));
         }
+    }
+}
+
+/// Ranges stay, but a second one may be added.
+fn service_cidr(new: &Value, old: &Value, errors: &mut Errors) {
+    let (now, before) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+    let path = Path::ROOT.child("spec");
+    let field = path.child("cidrs");
+    if before.len() != now.len() && (before.len(), now.len()) != (1, 2) {
+        let shown = new.pointer("/spec/cidrs").cloned().unwrap_or(Value::Null);
+        errors.push(FieldError::invalid(&field, shown, IMMUTABLE));
+        return;
+    }
+    for (at, (_, now)) in before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now) {
+        errors.push(FieldError::invalid(&field.index(at), now.clone(), IMMUTABLE));
+    }
+    if now.len() > before.len() {
+        network::service_cidr(part(new, "spec"), &path, errors);
+    }
+}
+
+/// What a volume is stays; where it can be reached from may be said later.
+fn volume(new: &Value, old: &Value, errors: &mut Errors) {
+    let (spec, before) = (part(new, "spec"), part(old, "spec"));
+    let path = Path::ROOT.child("spec");
+    let mut kept = spec.clone();
+    if let (Some(now), Some(before)) = (kept.get_mut("csi"), before.get("csi")) {
+        // These may be said later.
+        for name in ["controllerExpandSecretRef", "nodeExpandSecretRef"] {
+            if before.get(name).is_none() {
+                pod_changes::put(now, name, None);
+            }
+        }
+    }
+    if storage::SOURCES.iter().any(|source| kept.get(*source) != before.get(*source)) {
+        let changes = shown::changes(shown::VOLUME_SOURCE, before, &kept);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), &detail));
+    }
+    unchanged(spec, before, "volumeMode", Value::Null, &Path::ROOT, errors);
+    if before.get("nodeAffinity").is_some_and(|before| Some(before) != spec.get("nodeAffinity")) {
+        let shown =
+            spec.get("nodeAffinity").map(|wanted| shown::internal("io.k8s.api.core.v1.VolumeNodeAffinity", wanted));
+        let detail = "field is immutable, except for updating from beta label to GA";
+        let field = Path::ROOT.child("nodeAffinity");
+        errors.push(FieldError::invalid_shown(&field, shown.as_deref().unwrap_or("null"), detail));
+    }
+}
+
+/// What a node was given it keeps.
+fn node(new: &Value, old: &Value, errors: &mut Errors) {
+    let path = Path::ROOT.child("spec");
+    let ranges = |node: &Value| list(&node["spec"], "podCIDRs").to_vec();
+    let (now, before) = (ranges(new), ranges(old));
+    let changed = if now.len() == before.len() {
+        now.iter().zip(&before).filter(|(now, before)| now != before).count()
+    } else {
+        1
+    };
+    if !before.is_empty() {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        errors.extend(std::iter::repeat_n(FieldError::forbidden(&path.child("podCIDRs"), detail), changed));
+    }
+    let provider = |node: &Value| text(&node["spec"], "providerID").to_owned();
+    if !provider(old).is_empty() && provider(new) != provider(old) {
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        errors.push(FieldError::forbidden(&path.child("providerID"), detail));
+    }
+    nodes::taints(part(new, "spec"), errors);
+    if text(&new["spec"], "externalID") != text(&old["spec"], "externalID") {
+        errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
     }
 }
 
@@ -283,28 +348,22 @@ fn claim(new: &Value, old: &Value, errors: &mut Errors) {
     let unbound = old.pointer("/spec/volumeName").is_none();
     let unclassed = old.pointer("/spec/storageClassName").is_none()
         && old.pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class").is_none();
-    let fixed = |claim: &Value| {
-        let mut spec = claim.get("spec").cloned().unwrap_or_default();
-        if let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut)
-            && bound
-        {
-            requests.remove("storage");
+    // What may change is taken from before, so that the rest can be compared.
+    let (mut kept, before) = (part(new, "spec").clone(), part(old, "spec"));
+    for (name, free) in [("volumeName", unbound), ("storageClassName", unclassed), ("volumeAttributesClassName", bound)]
+    {
+        if free {
+            pod_changes::put(&mut kept, name, before.get(name));
         }
-        if let Some(members) = spec.as_object_mut() {
-            for (name, free) in
-                [("volumeName", unbound), ("storageClassName", unclassed), ("volumeAttributesClassName", bound)]
-            {
-                if free {
-                    members.remove(name);
-                }
-            }
-        }
-        spec
-    };
-    if fixed(new) != fixed(old) {
+    }
+    if let Some(requests) = kept.pointer_mut("/resources/requests").filter(|_| bound) {
+        pod_changes::put(requests, "storage", before.pointer("/resources/requests/storage"));
+    }
+    if kept != *before {
+        let changes = shown::changes("io.k8s.api.core.v1.PersistentVolumeClaimSpec", before, &kept);
         let detail =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden(&path, detail));
+        errors.push(FieldError::forbidden(&path, &format!("{detail}\n{changes}")));
     }
     let size = |claim: &Value, at: &str| {
         let text = claim.pointer(at).and_then(Value::as_str);

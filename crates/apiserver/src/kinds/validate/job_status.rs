@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{list, not_negative, number, text},
-    jobs,
 };
 use crate::field::{FieldError, Path};
 
@@ -17,7 +16,7 @@ pub(super) fn changes(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Er
     for name in ["active", "succeeded", "failed", "ready", "terminating"] {
         not_negative(new.status, name, path, errors);
     }
-    jobs::uncounted_pods(new.status, &path.child("uncountedTerminatedPods"), errors);
+    uncounted(new.status, path, errors);
     finishing(spec, &new, &old, path, errors);
     indexes(spec, &new, &old, path, errors);
     pods(&new, &old, path, errors);
@@ -58,6 +57,24 @@ impl<'a> State<'a> {
 /// Says what is wrong with the conditions as a whole.
 fn refuse(path: &Path<'_>, detail: &str, errors: &mut Errors) {
     errors.push(FieldError::invalid_unshown(&path.child("conditions"), detail));
+}
+
+/// Pods that are over but not counted yet, each once.
+fn uncounted(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("uncountedTerminatedPods");
+    let mut seen = Vec::new();
+    for name in ["succeeded", "failed"] {
+        let path = path.child(name);
+        for (at, uid) in list(&status["uncountedTerminatedPods"], name).iter().enumerate() {
+            let uid = uid.as_str().unwrap_or_default();
+            if uid.is_empty() {
+                errors.push(FieldError::invalid(&path.index(at), uid, "must not be empty"));
+            } else if seen.contains(&uid) {
+                errors.push(FieldError::duplicate(&path.index(at), uid));
+            }
+            seen.push(uid);
+        }
+    }
 }
 
 fn finishing(spec: &Value, new: &State<'_>, old: &State<'_>, path: &Path<'_>, errors: &mut Errors) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    check::{self, Once, faults, list, maybe_text, not_negative, number, one_of, part, required_one_of, text, truth},
+    check::{self, faults, list, maybe_text, not_negative, number, one_of, part, required_one_of, text, truth},
     pods, shown,
     workloads::{domain_path, selected_template},
 };
@@ -438,20 +438,5 @@ fn time_zone(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let known = zone == "UTC" || zone == "Local" || jiff::tz::TimeZone::get(zone).is_ok();
     if !known {
         errors.push(FieldError::invalid(&field, zone, &unknown));
-    }
-}
-
-/// Pods that a status names twice.
-pub(super) fn uncounted_pods(status: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut seen = Once::new();
-    for name in ["succeeded", "failed"] {
-        let here = path.child(name);
-        for (at, uid) in check::texts(part(status, "uncountedTerminatedPods"), name).into_iter().enumerate() {
-            if uid.is_empty() {
-                errors.push(FieldError::invalid(&here.index(at), uid, "must not be empty"));
-            } else {
-                seen.check(uid, &here.index(at), errors);
-            }
-        }
     }
 }

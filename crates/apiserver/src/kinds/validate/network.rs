@@ -239,7 +239,11 @@ pub(super) fn ingress_class(spec: &Value, path: &Path<'_>, errors: &mut Errors) 
         (Some("Cluster"), Some(_)) => {
             errors.push(FieldError::forbidden(&field, "`parameters.scope` is set to 'Cluster'"));
         }
-        _ => check::one_of(parameters, "scope", &["Cluster", "Namespace"], &path, errors),
+        (Some("Cluster"), None) => {}
+        (Some(other), _) => {
+            let scopes = ["Cluster", "Namespace"];
+            errors.push(FieldError::not_supported_text(&path.child("scope"), other, &scopes));
+        }
     }
 }
 

@@ -15,8 +15,7 @@ use crate::{
 /// Judges a new node.
 pub(super) fn node(object: &Value, errors: &mut Errors) {
     let spec = part(object, "spec");
-    // Upstream looks for taints among the metadata.
-    taints(list(spec, "taints"), &Path::ROOT.child("metadata.taints"), errors);
+    taints(spec, errors);
     amounts(object, errors);
     let swap = part(part(part(object, "status"), "nodeInfo"), "swap");
     if let Some(capacity) = number(swap, "capacity").filter(|capacity| *capacity <= 0) {
@@ -55,7 +54,11 @@ fn amounts(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn taints(all: &[Value], path: &Path<'_>, errors: &mut Errors) {
+/// Judges the taints of a node.
+pub(super) fn taints(spec: &Value, errors: &mut Errors) {
+    // Upstream looks for taints among the metadata.
+    let path = Path::ROOT.child("metadata.taints");
+    let all = list(spec, "taints");
     for (at, taint) in all.iter().enumerate() {
         let here = path.index(at);
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
@@ -68,39 +71,6 @@ fn taints(all: &[Value], path: &Path<'_>, errors: &mut Errors) {
             error.body = format!("Duplicate value: {}", shown::internal("io.k8s.api.core.v1.Taint", taint));
             errors.push(error.with_detail("taints must be unique by key and effect pair"));
         }
-    }
-}
-
-/// Judges a change of a node, of its status too.
-pub(super) fn node_update(new: &Value, old: &Value, errors: &mut Errors) {
-    amounts(new, errors);
-    let addresses = list(part(new, "status"), "addresses");
-    let path = Path::ROOT.child("status.addresses");
-    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address)) {
-        let mut error = FieldError::duplicate(&path.index(at), "");
-        error.body = format!("Duplicate value: {}", shown::internal("io.k8s.api.core.v1.NodeAddress", address));
-        errors.push(error);
-    }
-    let (spec, before) = (part(new, "spec"), part(old, "spec"));
-    let path = Path::ROOT.child("spec");
-    let (networks, had) = (texts(spec, "podCIDRs"), texts(before, "podCIDRs"));
-    let changes = match (had.len(), networks.len()) {
-        (0, _) => 0,
-        (had_count, count) if had_count != count => 1,
-        _ => had.iter().zip(&networks).filter(|(had, network)| had != network).count(),
-    };
-    for _ in 0..changes {
-        let detail = "node updates may not change podCIDR except from \"\" to valid";
-        errors.push(FieldError::forbidden(&path.child("podCIDRs"), detail));
-    }
-    let provider = text(before, "providerID");
-    if !provider.is_empty() && provider != text(spec, "providerID") {
-        let detail = "node updates may not change providerID except from \"\" to valid";
-        errors.push(FieldError::forbidden(&path.child("providerID"), detail));
-    }
-    taints(list(spec, "taints"), &Path::ROOT.child("metadata.taints"), errors);
-    if text(spec, "externalID") != text(before, "externalID") {
-        errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
     }
 }
 

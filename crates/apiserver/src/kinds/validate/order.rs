@@ -42,7 +42,7 @@ pub(super) fn of(kind: &str) -> &'static [Check] {
         "PriorityClass" | "ServiceCIDR" => &[MetadataChange, Changes],
         "ReplicationController" | "NetworkPolicy" | "DeviceClass" => &[Metadata, Rules, MetadataChange, Rules, Changes],
         "ResourceClaim" | "ResourceClaimTemplate" => &[Metadata, Rules, MetadataChange, Changes, Rules],
-        "Node" => &[Metadata, Rules, MetadataChange, Status],
+        "Node" => &[Metadata, Rules, MetadataChange, Status, Changes],
         "Namespace"
         | "CertificateSigningRequest"
         | "IPAddress"
@@ -84,6 +84,7 @@ pub(super) fn of_part(kind: &str, subresource: Option<&str>) -> &'static [Check]
             | "ValidatingAdmissionPolicy"
             | "APIService",
         ) => &[Status],
+        (Some("status"), "Node") => &[MetadataChange, Status, Changes],
         (Some("status"), _) => &[MetadataChange, Status],
         (Some("finalize"), _) => &[MetadataChange, Finalizers],
         (Some("ephemeralcontainers" | "resize"), _) => &[MetadataChange, Metadata, Rules],

@@ -1,10 +1,11 @@
 //! What of a pod may change once it was made.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Errors,
-    check::{list, text},
+    check::{list, part, text},
+    shown,
 };
 use crate::{
     field::{FieldError, Path},
@@ -30,41 +31,45 @@ pub(super) fn check(new: &Value, old: &Value, errors: &mut Errors) {
     }
     let brief = |object: &Value| object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     let shortened = brief(new) == Some(1) && brief(old).is_some_and(|seconds| seconds < 0);
-    let fixed = |object: &Value| {
-        let mut spec = object.get("spec").cloned().unwrap_or_default();
-        for list in ["containers", "initContainers"] {
-            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(container) = container.as_object_mut() {
-                    container.remove("image");
-                }
-            }
+    let (mut kept, before) = (part(new, "spec").clone(), part(old, "spec"));
+    // What may change is taken from before, so that the rest can be compared.
+    for name in ["containers", "initContainers"] {
+        let containers = kept.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, before) in containers.zip(list(before, name)) {
+            put(container, "image", before.get("image"));
         }
-        if let Some(members) = spec.as_object_mut() {
-            for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-                members.remove(field);
-            }
-            if shortened {
-                members.remove("terminationGracePeriodSeconds");
-            }
-            if gated {
-                members.remove("nodeSelector");
-                let affinity = members.get_mut("affinity").and_then(Value::as_object_mut);
-                let empty = affinity.is_some_and(|affinity| {
-                    affinity.remove("nodeAffinity");
-                    affinity.is_empty()
-                });
-                if empty {
-                    members.remove("affinity");
-                }
-            }
+    }
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        put(&mut kept, field, before.get(field));
+    }
+    if shortened {
+        put(&mut kept, "terminationGracePeriodSeconds", before.get("terminationGracePeriodSeconds"));
+    }
+    if gated {
+        put(&mut kept, "nodeSelector", before.get("nodeSelector"));
+        let wanted = part(before, "affinity").get("nodeAffinity");
+        if wanted.is_some() || kept.get("affinity").is_some() {
+            let mut affinity = kept.get("affinity").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+            put(&mut affinity, "nodeAffinity", wanted);
+            let empty = affinity.as_object().is_some_and(Map::is_empty) && before.get("affinity").is_none();
+            put(&mut kept, "affinity", (!empty).then_some(&affinity));
         }
-        spec
-    };
-    if fixed(new) != fixed(old) {
+    }
+    if kept != *before {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
                       `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
                       `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        errors.push(FieldError::forbidden(&path, detail));
+        let changes = shown::changes("io.k8s.api.core.v1.PodSpec", before, &kept);
+        errors.push(FieldError::forbidden(&path, &format!("{detail}\n{changes}")));
+    }
+}
+
+/// Sets a member, or takes it away.
+pub(super) fn put(holder: &mut Value, name: &str, value: Option<&Value>) {
+    let Some(members) = holder.as_object_mut() else { return };
+    match value {
+        Some(value) => drop(members.insert(name.to_owned(), value.clone())),
+        None => drop(members.remove(name)),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Errors, affinity,
-    check::{self, Once, faults, list, maybe_text, number, part, quantity, text, texts, truth, written_as},
+    check::{self, Once, faults, list, maybe_text, number, part, text, texts, truth, written_as},
     containers::{Surroundings, plain_image},
     metadata, resources, security, shown, volumes,
 };

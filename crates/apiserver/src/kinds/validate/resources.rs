@@ -353,7 +353,8 @@ fn conflicting_scopes(scopes: &[&str], spec: &Value, path: &Path<'_>, errors: &m
 fn scope_expression(expression: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (scope, operator) = (text(expression, "scopeName"), text(expression, "operator"));
     if !SCOPES.contains(&scope) {
-        errors.push(FieldError::invalid(&path.child("scopeName"), scope, "unsupported scope"));
+        let shown = crate::field::json(&scope.into());
+        errors.push(FieldError::invalid_shown(&path.child("scopeName"), &shown, "unsupported scope"));
     }
     for _ in misfits(spec, scope) {
         let shown = super::shown::internal("io.k8s.api.core.v1.ScopeSelector", part(spec, "scopeSelector"));

@@ -63,7 +63,7 @@ pub(super) fn of(resource: &Resource, object: &Value, old: Option<&Value>, error
         "PriorityClass" => nodes::priority_class(object, errors),
         kind => {
             of_storage(kind, object, old, errors);
-            of_cluster(kind, object, old, errors);
+            of_cluster(kind, object, errors);
         }
     }
 }
@@ -99,7 +99,7 @@ fn of_storage(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
 }
 
 /// Rules for what governs the cluster itself.
-fn of_cluster(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+fn of_cluster(kind: &str, object: &Value, errors: &mut Errors) {
     let spec = part(object, "spec");
     let path = &Path::ROOT.child("spec");
     match kind {
@@ -112,12 +112,7 @@ fn of_cluster(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
         "FlowSchema" => flow::schema(object, errors),
         "PriorityLevelConfiguration" => flow::priority_level(object, errors),
         "APIService" => serving::api_service(object, errors),
-        "CertificateSigningRequest" => {
-            serving::signing_request(object, errors);
-            if let Some(old) = old {
-                serving::request_update(object, old, None, errors);
-            }
-        }
+        "CertificateSigningRequest" => serving::signing_request(object, errors),
         _ => {}
     }
 }

@@ -197,7 +197,7 @@ fn cluster_addresses(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !readable {
         return;
     }
-    let sixth = |address: &str| format::sloppy_address(address).is_some_and(|address| is_sixth(address));
+    let sixth = |address: &str| format::sloppy_address(address).is_some_and(is_sixth);
     if all.len() > 1 && !(all.iter().any(|address| sixth(address)) && all.iter().any(|address| !sixth(address))) {
         let detail = "may specify no more than one IP for each IP family";
         errors.push(FieldError::invalid(&field, all.clone(), detail));
@@ -231,8 +231,8 @@ fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     one_of(spec, "ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"], path, errors);
 }
 
-/// Judges whether a service can get its addresses. That is asked before everything else.
-pub(super) fn addresses(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+/// Judges whether a service can get its addresses.
+pub(super) fn addresses(object: &Value, old: Option<&Value>, dry_run: bool, errors: &mut Errors) {
     let spec = part(object, "spec");
     let path = Path::ROOT.child("spec");
     cluster_addresses(spec, &path, errors);
@@ -240,12 +240,12 @@ pub(super) fn addresses(object: &Value, old: Option<&Value>, errors: &mut Errors
         available_families(spec, &path, errors);
     }
     if errors.is_empty() {
-        within_range(spec, old.map_or(&Value::Null, |old| part(old, "spec")), &path, errors);
+        within_range(spec, old.map_or(&Value::Null, |old| part(old, "spec")), dry_run, &path, errors);
     }
 }
 
 /// An address that was asked for must be among what there is to hand out.
-fn within_range(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn within_range(spec: &Value, old: &Value, dry_run: bool, path: &Path<'_>, errors: &mut Errors) {
     let network = format::sloppy_network(service_ranges::NETWORK);
     let inside = |address: &str| {
         let address = format::sloppy_address(address);
@@ -256,9 +256,14 @@ fn within_range(spec: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors)
     let had = texts(old, "clusterIPs");
     let outside = addresses.iter().find(|address| !had.contains(address) && !inside(address));
     if let Some(outside) = outside.filter(|_| kind != "ExternalName" && had.is_empty()) {
-        let detail = format!("failed to allocate IP {outside}: the provided network does not match the current range");
+        let why = if dry_run {
+            let range = service_ranges::NETWORK;
+            format!("the provided IP ({outside}) is not in the valid range. The range of valid IPs is {range}")
+        } else {
+            "the provided network does not match the current range".to_owned()
+        };
+        let detail = format!("failed to allocate IP {outside}: {why}");
         errors.push(FieldError::invalid(&path.child("clusterIPs"), addresses, &detail));
-        return;
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    check::{self, Once, faults, list, members, not_negative, number, text},
-    devices, job_status, metadata, nodes,
+    check::{Once, conditions, faults, list, members, not_negative, number, text},
+    devices, job_status, metadata, resources,
 };
 use crate::{
     field::{FieldError, Path},
@@ -24,20 +24,20 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
     }
     match kind {
         "Namespace" => namespace_phase(new, status, errors),
-        "Node" => nodes::node_update(new, old, errors),
-        "ResourceClaim" => devices::claim_status(new, old, errors),
+        "Node" => node(status, &path, errors),
         "Service" => balancer(status, before, Some(text(&new["spec"], "type")), &path, errors),
         "Ingress" => balancer(status, before, None, &path, errors),
         "Pod" => pod(status, before, &path, errors),
         "Job" => job_status::changes(new, old, &path, errors),
         "PersistentVolumeClaim" => claim(status, &path, errors),
         "PodDisruptionBudget" => {
-            check::conditions(status, &path, errors);
+            conditions(status, &path, errors);
             for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
                 not_negative(status, name, &path, errors);
             }
         }
-        "ValidatingAdmissionPolicy" => check::conditions(status, &path, errors),
+        "ValidatingAdmissionPolicy" => conditions(status, &path, errors),
+        "ResourceClaim" => devices::claim_status(new, old, errors),
         "FlowSchema" | "PriorityLevelConfiguration" => condition_types(status, &path, errors),
         _ => {}
     }
@@ -177,6 +177,25 @@ fn namespace_phase(namespace: &Value, status: &Value, errors: &mut Errors) {
     if phase != wanted {
         // Kubernetes names the field by its Go name here.
         errors.push(FieldError::invalid(&Path::ROOT.child("status").child("Phase"), phase, detail));
+    }
+}
+
+fn node(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for name in ["capacity", "allocatable"] {
+        let path = path.child(name);
+        for (resource, amount) in members(status, name) {
+            resources::amount(resource, amount, &path.child(resource), errors);
+        }
+    }
+    let addresses = list(status, "addresses");
+    let path = path.child("addresses");
+    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address)) {
+        let shown = format!(
+            "{{\"Type\":{},\"Address\":{}}}",
+            Value::from(text(address, "type")),
+            Value::from(text(address, "address"))
+        );
+        errors.push(FieldError::duplicate_shown(&path.index(at), &shown));
     }
 }
 

@@ -138,7 +138,7 @@ fn sources(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
             continue;
         }
         let here = path.child(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
-        disks::disk(kind, source, &here, errors);
+        disks::disk(kind, source, true, &here, errors);
         disks::persistent_disk(kind, name, source, &here, errors);
         if kind == "local" && spec.get("nodeAffinity").is_none() {
             errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
@@ -386,15 +386,8 @@ pub(super) fn same_drivers(new: &Value, old: &Value, errors: &mut Errors) {
     let drivers = |object| list(part(object, "spec"), "drivers");
     for before in drivers(old) {
         for now in drivers(new).iter().filter(|now| text(now, "name") == text(before, "name") && *now != before) {
-            let without = |driver: &Value| {
-                let mut driver = driver.clone();
-                driver.as_object_mut().map(|driver| driver.remove("allocatable"));
-                driver
-            };
-            if without(now) != without(before) {
-                let shown = shown::internal("io.k8s.api.storage.v1.CSINodeDriver", &without(now));
-                errors.push(FieldError::invalid_shown(&path.child("drivers"), &shown, "field is immutable"));
-            }
+            let shown = shown::internal("io.k8s.api.storage.v1.CSINodeDriver", now);
+            errors.push(FieldError::invalid_shown(&path.child("drivers"), &shown, "field is immutable"));
         }
     }
 }

@@ -98,7 +98,7 @@ fn source(volume: &Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Error
         } else {
             one_source(kind, source, pod, &path.child(kind), errors);
             if kind == "gcePersistentDisk" {
-                disks::disk(kind, source, &path.child("persistentDisk"), errors);
+                disks::disk(kind, source, false, &path.child("persistentDisk"), errors);
             }
         }
         match kind {
@@ -173,7 +173,7 @@ fn one_source(kind: &str, source: &Value, pod: Option<&str>, path: &Path<'_>, er
         "projected" => projected(source, path, errors),
         // Judged under another name.
         "gcePersistentDisk" => {}
-        _ => disks::disk(kind, source, path, errors),
+        _ => disks::disk(kind, source, false, path, errors),
     }
 }
 
