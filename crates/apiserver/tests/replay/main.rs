@@ -31,7 +31,7 @@ async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
     let root_ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into();
     // The test's clock runs ahead while the store works: no request may be given up for that.
-    let config = Config { root_ca, request_timeout: Duration::from_secs(1 << 40), ..Config::default() };
+    let config = Config { root_ca, request_timeout: Duration::from_secs(1 << 53), ..Config::default() };
     let server = Server::new(store.clone(), config);
     server.bootstrap().await.unwrap();
     let _controllers = server.start_controllers();
