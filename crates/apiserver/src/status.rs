@@ -275,7 +275,11 @@ impl Status {
         }
         let Ok(sent) = crate::json::parse(sent) else { return self };
         for cause in causes.iter_mut().filter(|cause| cause.message.contains(ABSENT)) {
-            let pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            let mut pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            if cause.message.ends_with("`rules` must be specified") {
+                // One part of it is shown for the whole.
+                pointer.push_str("/rules");
+            }
             let shown = match sent.pointer(&pointer) {
                 Some(Value::Object(members)) if members.is_empty() => "{}",
                 Some(Value::Array(items)) if items.is_empty() => "[]",

@@ -30,7 +30,8 @@ const SHORT: Duration = Duration::from_millis(200);
 async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
     let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
-    let server = Server::new(store.clone(), Config { root_ca: Arc::new(root_ca), ..Config::default() });
+    let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
+    let server = Server::new(store.clone(), config);
     server.bootstrap().await.unwrap();
     let _controllers = server.start_controllers();
     let cluster = Cluster { server, store };
