@@ -8,7 +8,7 @@ mod metadata;
 use orrery_store::{Content, Object, Revision};
 use serde_json::Value;
 
-pub(crate) use metadata::{Metadata, Owner, finalizers, is_deleting, name, owners, text};
+pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_deleting, name, owners, text};
 
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]

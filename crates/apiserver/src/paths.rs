@@ -40,13 +40,18 @@ pub(crate) fn other(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Status> {
+    let ends_in_slash = path.len() > 1 && path.ends_with('/');
     let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
     let read_only = || if method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) };
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match parts.as_slice() {
         ["version", _, ..] => Err(Status::no_such_resource()),
-        ["version"] => read_only().map(|()| respond(&build_version(), Accepted::JSON.encoding)),
-        ["healthz" | "livez" | "readyz", check @ ..] => health(parts[0], check, query),
+        ["version"] => {
+            read_only()?;
+            Accepted::json(header_text(headers, &header::ACCEPT))?;
+            Ok(respond(&build_version(), Accepted::JSON.encoding))
+        }
+        ["healthz" | "livez" | "readyz", check @ ..] if !ends_in_slash => health(parts[0], check, query),
         ["api"] => {
             read_only()?;
             let core = shared.registry.groups().iter().filter(|group| group.name.is_empty());

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
-pub(crate) use scalar::{encode_base64, unix_seconds};
+pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
@@ -205,7 +205,12 @@ impl Type {
             Shape::Bytes => "[]uint8".into(),
             Shape::Struct(reference) => schemas.get(*reference).go.to_string(),
             Shape::List(item) => format!("[]{}", item.go_name(schemas)),
-            Shape::Map(value) => format!("map[string]{}", value.go_name(schemas)),
+            Shape::Map(value) => {
+                let value = value.go_name(schemas);
+                // The two maps that have keys of a type of their own.
+                let qualified = matches!(value.as_str(), "v1.DeviceAttribute" | "v1.DeviceCapacity");
+                format!("map[{}]{value}", if qualified { "v1.QualifiedName" } else { "string" })
+            }
             Shape::String
             | Shape::Time
             | Shape::MicroTime

@@ -1,5 +1,7 @@
 //! What can be done with objects, the same for every kind.
 
+mod admission;
+mod allocation;
 mod collection;
 mod create;
 mod decode;
@@ -111,8 +113,10 @@ impl Call {
         let part =
             path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
         let part = part.transpose()?;
+        // What can only be made has no address of its own.
+        let nameless = !collection && part.is_none() && resource.verbs == ["create"];
         let elsewhere = spaces::is_space(&resource) && space != SpaceScope::One(ROOT.to_owned());
-        if misplaced || elsewhere {
+        if misplaced || nameless || elsewhere {
             return Err(Status::no_such_resource());
         }
         let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;
@@ -218,7 +222,9 @@ impl Call {
             Shape::Whole if is_native(&self.resource) => {
                 stored.write(&mut out, &Opening::named(&self.resource.kind, &self.resource.api_version()), space);
             }
-            Shape::Metadata => stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space),
+            Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
+                stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space);
+            }
             _ => {
                 let value = self.read(object)?;
                 return self.value_answer(code, &value);
@@ -260,7 +266,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         Verb::Update => update::update(&call, &body, warnings).await,
         Verb::Patch => patch::patch(&call, &body, warnings).await,
         Verb::Delete => delete::delete(&call, &body, warnings).await,
-        Verb::DeleteCollection => collection::delete(&call, &body).await,
+        Verb::DeleteCollection => collection::delete(&call, &body, warnings).await,
     }
 }
 

@@ -207,7 +207,10 @@ impl DeleteOptions {
         let text = |parent: &Value, field: &str, path: &str| match parent.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(typed(kind(other), path, "string")),
+            Some(other) => {
+                let wanted = if field == "propagationPolicy" { "v1.DeletionPropagation" } else { "string" };
+                Err(typed(kind(other), path, wanted))
+            }
         };
         let policy = text(body, "propagationPolicy", "propagationPolicy")?;
         let mut causes = dry_run_causes(&dry_run);
@@ -308,14 +311,14 @@ impl ListOptions {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             causes.push(forbidden(field, why));
         }
-        if !version_match.is_empty() {
-            if version_match != "NotOlderThan" {
-                let supported = r#"supported values: "NotOlderThan""#;
-                causes.push(not_supported(field, &gotext::quote(version_match), supported));
-            }
-            if !self.continue_token.is_empty() {
-                causes.push(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
-            }
+        if !version_match.is_empty() && version_match != "NotOlderThan" {
+            let supported = r#"supported values: "NotOlderThan""#;
+            causes.push(not_supported(field, &gotext::quote(version_match), supported));
+        }
+        // A watch that begins with what is there is one that asks for any version.
+        let from_the_start = self.send_initial_events.is_none() && matches!(self.resource_version.as_str(), "" | "0");
+        if !self.continue_token.is_empty() && (!version_match.is_empty() || from_the_start) {
+            causes.push(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
         }
         causes
     }

@@ -1,6 +1,7 @@
 //! Parts of objects with addresses of their own.
 
 mod credential;
+mod eviction;
 mod pods;
 mod scale;
 
@@ -26,7 +27,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         ("credential", Verb::Create) => credential::create(&call, &body, warnings),
         ("log", Verb::Get) => pods::log(&call),
         ("binding", Verb::Create) => pods::bind(&call, &body, warnings).await,
-        ("eviction", Verb::Create) => pods::evict(&call, &body, warnings).await,
+        ("eviction", Verb::Create) => eviction::evict(&call, &body).await,
         ("exec" | "attach" | "portforward" | "proxy", _) => pods::connect(&call),
         (_, Verb::Get) => get::get(&call).await,
         (_, Verb::Update) => update::update(&call, &body, warnings).await,

@@ -9,11 +9,11 @@ use super::super::{
     patch::{self, Patch},
 };
 use crate::{
-    answer,
+    answer::{self, Include},
     body::Body,
     object::{self, Metadata},
     registry::Resource,
-    request::{FieldValidation, WriteOptions},
+    request::{FieldValidation, Shape, WriteOptions},
     schema,
     status::{Cause, Named, Status},
 };
@@ -117,8 +117,36 @@ fn check(name: &str, scale: &Value) -> Result<(), Status> {
 }
 
 fn respond(call: &Call, object: &Value) -> Result<Response<Body>, Status> {
-    let json = serde_json::to_vec(&scale_of(object)).unwrap_or_default();
-    Ok(answer::bytes(200, json, call.accepted.encoding))
+    let scale = scale_of(object);
+    let form = call.accepted.form;
+    let shaped = match form.shape {
+        Shape::Table => table(call, &scale)?,
+        Shape::Metadata => answer::partial(&call.resource, &scale, form),
+        _ => scale,
+    };
+    Ok(answer::bytes(200, serde_json::to_vec(&shaped).unwrap_or_default(), call.accepted.encoding))
+}
+
+/// A scale as a table of one row.
+fn table(call: &Call, scale: &Value) -> Result<Value, Status> {
+    let view = call.table_view()?;
+    let form = call.accepted.form;
+    let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "format": "", "priority": 0, "description": format!("{name} of a Scale object")});
+    let cells = crate::table::scale_cells(scale, view.now.as_second());
+    let shown = match view.include {
+        Include::None => Value::Null,
+        Include::Object => scale.clone(),
+        Include::Metadata => answer::partial(&call.resource, scale, form),
+    };
+    Ok(json!({
+        "kind": "Table",
+        "apiVersion": form.api_version(),
+        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+        "columnDefinitions": [
+            column("Name", "string"), column("Desired", "integer"), column("Available", "integer"), column("Age", "string"),
+        ],
+        "rows": [{"cells": cells, "object": shown}],
+    }))
 }
 
 /// The scale of an object.
