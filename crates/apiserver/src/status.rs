@@ -269,13 +269,17 @@ impl Status {
     pub(crate) fn as_sent(mut self, sent: &[u8]) -> Self {
         const ABSENT: &str = " value: null";
         let failure = &mut *self.0;
-        let causes = failure.details.as_mut().map_or(&mut [][..], |details| &mut details.causes);
+        let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();
         if !causes.iter().any(|cause| cause.message.contains(ABSENT)) {
             return self;
         }
         let Ok(sent) = crate::json::parse(sent) else { return self };
         for cause in causes.iter_mut().filter(|cause| cause.message.contains(ABSENT)) {
-            let pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            let mut pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            if cause.message.ends_with("`rules` must be specified") {
+                // One part of it is shown for the whole.
+                pointer.push_str("/rules");
+            }
             let shown = match sent.pointer(&pointer) {
                 Some(Value::Object(members)) if members.is_empty() => "{}",
                 Some(Value::Array(items)) if items.is_empty() => "[]",

@@ -360,7 +360,7 @@ impl Items {
             Some(stored) if !self.whole && answer::is_whole_metadata(&self.resource) => {
                 stored.write_partial(out, &self.item, space);
             }
-            Some(stored) if self.native => stored.write(out, &self.item, space),
+            Some(stored) if self.whole && self.native => stored.write(out, &self.item, space),
             _ => {
                 let mut value = read(&self.registry, &self.resource, object).unwrap_or_default();
                 if !self.whole {

@@ -30,14 +30,15 @@ const SHORT: Duration = Duration::from_millis(200);
 async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
     let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
-    let server = Server::new(store.clone(), Config { root_ca: Arc::new(root_ca), ..Config::default() });
+    let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
+    let server = Server::new(store.clone(), config);
     server.bootstrap().await.unwrap();
     let _controllers = server.start_controllers();
     let cluster = Cluster { server, store };
     let known = Known::load();
     let only = std::env::var("REPLAY_ONLY").ok();
     let foreign = std::env::var("REPLAY_CASES").ok();
-    let files = foreign.as_deref().map_or(vec!["verbs", "kinds", "damaged", "apply"], |file| vec![file]);
+    let files = foreign.as_deref().map_or(vec!["verbs", "kinds", "damaged", "areas", "apply"], |file| vec![file]);
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();
     for (number, file) in files.into_iter().enumerate() {

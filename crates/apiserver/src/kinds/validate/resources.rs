@@ -377,7 +377,10 @@ fn scope_expression(expression: &Value, spec: &Value, path: &Path<'_>, errors: &
             errors.push(FieldError::invalid(&path.child("values"), values.to_vec(), detail));
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => errors.push(FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")),
+        other => {
+            let shown = crate::field::json(&other.into());
+            errors.push(FieldError::invalid_shown(&path.child("operator"), &shown, "not a valid selector operator"));
+        }
     }
 }
 
