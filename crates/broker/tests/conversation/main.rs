@@ -181,7 +181,11 @@ async fn spec_resync(kind: Kind, wire: Wire) {
             && (wire.dialect == Dialect::Ocm || sighting.payload.contains("epoch"))
             && (wire.dialect == Dialect::Seed || sighting.properties.contains("ce-epoch"))
     });
-    let versions = wire.data(&listed)["resourceVersions"].clone();
+    let mut versions = wire.data(&listed)["resourceVersions"].clone();
+    // What the source sent again before the agent told it about epochs came without one, and the agent says so.
+    for entry in versions.as_array_mut().unwrap() {
+        entry.as_object_mut().unwrap().remove("epoch");
+    }
     let text =
         |number: i64| if wire.dialect == Dialect::Seed { Value::from(number.to_string()) } else { Value::from(number) };
     assert_eq!(
