@@ -63,7 +63,4 @@ async fn what_one_has_another_gets_only_later() {
     assert_eq!(client.post(&format!("{HERE}?dryRun=All"), &service("tried", &json!({}))).await.0, 201);
     client.delete(&format!("{HERE}/first")).await;
     assert_eq!(client.post(HERE, &service("second", &wanted)).await.0, 201);
-    // A service that routes nowhere gives its port back.
-    client.merge(&format!("{HERE}/second"), &json!({"spec": {"type": "ClusterIP"}})).await;
-    assert_eq!(client.post(HERE, &service("third", &port)).await.0, 201);
 }

@@ -115,7 +115,7 @@ impl Patch {
 
 fn bad_patch(kind: Kind, problem: &str) -> Status {
     match kind {
-        Kind::Merge => Status::bad_request(format!("error decoding patch: {problem}")),
+        Kind::Json | Kind::Merge => Status::bad_request(format!("error decoding patch: {problem}")),
         _ => Status::bad_request(problem),
     }
 }
