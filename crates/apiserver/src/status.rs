@@ -266,7 +266,7 @@ impl Status {
 
     /// Tells empty maps and lists from absent ones, as they were sent: objects that are judged have neither.
     #[must_use]
-    pub(crate) fn as_sent(mut self, sent: &[u8]) -> Self {
+    pub(crate) fn in_terms_of(mut self, sent: &[u8]) -> Self {
         const ABSENT: &str = " value: null";
         let failure = &mut *self.0;
         let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();

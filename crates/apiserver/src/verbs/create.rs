@@ -34,7 +34,7 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), name.unwrap_or_default())?;
     }
     let writer = Writer::new(call, &options)?;
-    let created = writer.create(object, warnings).await.map_err(|status| status.as_sent(body))?;
+    let created = writer.create(object, warnings).await.map_err(|status| status.in_terms_of(body))?;
     if call.accepted.form.shape == Shape::MetadataList {
         return Err(answer::not_a_list(&call.resource));
     }

@@ -28,6 +28,7 @@ pub(super) fn update(members: &mut Members, before: &Members) {
     let mut draw = Draw::from(before);
     let old = before.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let Some(spec) = made(members, "spec") else { return };
+    leave_type(spec, &old);
     if text(spec, "type") == "ExternalName" {
         if text(&old, "type") != "ExternalName" {
             for name in ["clusterIP", "clusterIPs"] {
@@ -56,6 +57,39 @@ pub(super) fn update(members: &mut Members, before: &Members) {
     keep_node_ports(spec, &old);
     addresses(spec, &mut draw);
     node_ports(spec, &mut draw);
+}
+
+/// Takes away what only the type that a service had has a use for, where the change leaves it as it was.
+fn leave_type(spec: &mut Members, old: &Members) {
+    let balanced = |spec: &Members| text(spec, "type") == "LoadBalancer";
+    let on_nodes = |spec: &Members| balanced(spec) || text(spec, "type") == "NodePort";
+    let outside = |spec: &Members| on_nodes(spec) || spec.contains_key("externalIPs");
+    let checked = |spec: &Members| balanced(spec) && text(spec, "externalTrafficPolicy") == "Local";
+    let left = |uses: &dyn Fn(&Members) -> bool| uses(old) && !uses(spec);
+    let mut unused = Vec::new();
+    if left(&checked) {
+        unused.push("healthCheckNodePort");
+    }
+    if left(&balanced) {
+        unused.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if left(&outside) {
+        unused.push("externalTrafficPolicy");
+    }
+    let ports = |spec: &Members| -> Vec<Value> {
+        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort")).cloned().collect()
+    };
+    if left(&on_nodes) && ports(spec) == ports(old) {
+        for port in items_mut(spec, "ports") {
+            port.remove("nodePort");
+        }
+    }
+    for name in unused {
+        if spec.get(name) == old.get(name) {
+            spec.remove(name);
+        }
+    }
 }
 
 fn addresses(spec: &mut Members, draw: &mut Draw) {
