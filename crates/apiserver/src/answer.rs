@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     body::Body,
-    object::Opening,
+    object::{Metadata, Opening},
     registry::Resource,
     request::{Accepted, Encoding, Form, Shape},
     schema,
@@ -68,7 +68,7 @@ pub(crate) fn object(
 ) -> Result<Response<Body>, Status> {
     let shaped = match accepted.form.shape {
         Shape::Whole => None,
-        Shape::Metadata => Some(partial(object, accepted.form)),
+        Shape::Metadata => Some(partial(resource, object, accepted.form)),
         Shape::Table => Some(table(
             resource,
             std::slice::from_ref(object),
@@ -83,8 +83,21 @@ pub(crate) fn object(
 }
 
 /// An object's metadata as an object of its own.
-pub(crate) fn partial(object: &Value, form: Form) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": form.api_version(), "metadata": object["metadata"]})
+pub(crate) fn partial(resource: &Resource, object: &Value, form: Form) -> Value {
+    let mut partial =
+        json!({"kind": "PartialObjectMetadata", "apiVersion": form.api_version(), "metadata": object["metadata"]});
+    if !is_whole_metadata(resource) {
+        Metadata::of(&mut partial).remove_annotation(TEMPLATE_GENERATION);
+    }
+    partial
+}
+
+/// An annotation that stands for a field, and so belongs to the whole object.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Whether the metadata of a stored object is all metadata.
+pub(crate) fn is_whole_metadata(resource: &Resource) -> bool {
+    resource.kind != "DaemonSet"
 }
 
 /// How the beginning of an object's metadata as an object of its own is spelt.
@@ -172,8 +185,13 @@ pub(crate) fn table(
 fn columns(resource: &Resource) -> Value {
     let columns = resource.columns.iter().map(|column| {
         let mut column = serde_json::to_value(column).unwrap_or_default();
-        column["description"] =
-            format!("{} of a {} object", column["name"].as_str().unwrap_or_default(), resource.kind).into();
+        let name = column["name"].as_str().unwrap_or_default();
+        column["description"] = match (resource.kind.as_str(), name) {
+            // Kubernetes describes every column but this.
+            ("RuntimeClass", "Handler") => String::new(),
+            (kind, name) => format!("{name} of a {kind} object"),
+        }
+        .into();
         column
     });
     columns.collect()
@@ -184,7 +202,7 @@ fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Val
     let shown = match view.include {
         Include::None => Value::Null,
         Include::Object => object.clone(),
-        Include::Metadata => partial(object, form),
+        Include::Metadata => partial(resource, object, form),
     };
     let mut row = json!({"cells": cells, "object": shown});
     if let Some(conditions) = crate::table::row_conditions(resource, object) {

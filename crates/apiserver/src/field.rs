@@ -152,10 +152,36 @@ impl FieldError {
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), detail) }
     }
 
+    /// A value is there twice, with the value as it is to be shown.
+    pub fn duplicate_shown(path: &Path<'_>, shown: &str) -> Self {
+        let kind = FieldErrorKind::Duplicate;
+        Self { field: path.to_string(), kind, body: format!("{}: {shown}", kind.words()) }
+    }
+
+    /// A value is malformed, and too long or too secret to be shown.
+    pub fn invalid_unshown(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Invalid, detail)
+    }
+
+    /// The server cannot judge a value.
+    pub fn internal(path: &Path<'_>, detail: &str) -> Self {
+        Self::without_value(path, FieldErrorKind::Internal, detail)
+    }
+
+    /// Says more about what is wrong.
+    pub fn with_detail(self, detail: &str) -> Self {
+        Self { body: joined(&self.body, detail), ..self }
+    }
+
     /// A value is not one of those listed, with the value as it is to be shown.
     pub fn not_supported_shown(path: &Path<'_>, shown: &str, supported: &[&str]) -> Self {
         let kind = FieldErrorKind::NotSupported;
         Self { field: path.to_string(), kind, body: joined(&format!("{}: {shown}", kind.words()), &listed(supported)) }
+    }
+
+    /// A value that is none of the supported ones, where Go has it as text and not as a type of its own.
+    pub fn not_supported_text(path: &Path<'_>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_shown(path, &quote(value), supported)
     }
 
     /// A value is there twice.
@@ -168,9 +194,9 @@ impl FieldError {
         Self::with_value(path, FieldErrorKind::NotFound, &value.into(), "")
     }
 
-    /// A value is not one of those listed.
+    /// A value is not one of those listed. To Go such a value has a type of its own, and is shown as JSON.
     pub fn not_supported(path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) -> Self {
-        Self::with_value(path, FieldErrorKind::NotSupported, &value.into(), &listed(supported))
+        Self::not_supported_shown(path, &json(&value.into()), supported)
     }
 
     /// A value is longer than it may be, in bytes.
@@ -213,7 +239,7 @@ fn joined(head: &str, detail: &str) -> String {
 }
 
 /// JSON as Go writes it, with the characters escaped that mean something in HTML.
-fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

@@ -1,5 +1,7 @@
 //! The formats of names, labels and numbers, each with what clients of Kubernetes are told when a value does not fit.
 
+use std::net::IpAddr;
+
 /// What is wrong with a value; nothing where it fits.
 pub type Faults = Vec<String>;
 
@@ -86,6 +88,12 @@ pub fn dns_subdomain(value: &str) -> Faults {
         ));
     }
     faults
+}
+
+/// The beginning of a domain name in lower case: a dash at its end is no longer the last character.
+pub fn unfinished_subdomain(value: &str) -> Faults {
+    let cut = value.strip_suffix('-').and_then(|start| start.char_indices().next_back().map(|(at, _)| &start[..at]));
+    dns_subdomain(&cut.map_or(value.to_owned(), |start| format!("{start}a")))
 }
 
 /// A domain name in which underscores are allowed, as in what resolvers search.
@@ -299,29 +307,156 @@ pub fn header_name(value: &str) -> Faults {
     )]
 }
 
-/// An address of either family, in a form that leaves no doubt.
+/// The reason of a condition.
+pub fn condition_reason(value: &str) -> Faults {
+    let bytes = value.as_bytes();
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let starts = bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    if starts && bytes.last().is_some_and(word) && bytes.iter().all(|byte| word(byte) || b",:".contains(byte)) {
+        return Faults::new();
+    }
+    vec![regex(
+        "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+        "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+        &["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"],
+    )]
+}
+
+/// A name as programming languages have them.
+pub fn identifier(value: &str) -> Faults {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if edges(value, |byte| byte.is_ascii_alphabetic() || byte == b'_', inner, inner) {
+        return Faults::new();
+    }
+    vec![regex(
+        "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+        "[A-Za-z_][A-Za-z0-9_]*",
+        &["my_name", "MY_NAME", "MyName"],
+    )]
+}
+
+/// What may stand in the path of a web address.
+pub fn web_path(value: &str) -> Faults {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if !value.is_empty() && value.bytes().all(fits) {
+        return Faults::new();
+    }
+    vec!["Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')".to_owned()]
+}
+
+/// An address of either family, as old fields take it: numbers may have zeros in front.
 pub fn ip_address(value: &str) -> Faults {
-    match value.parse::<std::net::IpAddr>() {
-        Ok(_) => Faults::new(),
-        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+    match sloppy_address(value) {
+        Some(_) => Faults::new(),
+        None => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
     }
 }
 
-/// A network of either family.
-pub fn cidr(value: &str) -> Faults {
-    let fits = value.split_once('/').is_some_and(|(address, bits)| {
-        let most = match address.parse::<std::net::IpAddr>() {
-            Ok(std::net::IpAddr::V4(_)) => 32,
-            Ok(std::net::IpAddr::V6(_)) => 128,
-            Err(_) => return false,
-        };
-        bits.len() <= 3 && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
-    });
-    if fits {
-        Faults::new()
-    } else {
-        vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+/// An address of either family, written in the one way it has.
+pub fn canonical_ip_address(value: &str) -> Faults {
+    let Some(address) = sloppy_address(value) else { return ip_address(value) };
+    let mut faults = Faults::new();
+    match value.parse::<IpAddr>() {
+        Err(_) => faults.push("must not have leading 0s".to_owned()),
+        Ok(parsed) if parsed != parsed.to_canonical() => {
+            faults.push("must not be an IPv4-mapped IPv6 address".to_owned());
+        }
+        Ok(_) => {}
     }
+    let canonical = address.to_canonical().to_string();
+    if faults.is_empty() && canonical != value {
+        faults.push(format!("must be in canonical form ({})", crate::gotext::quote(&canonical)));
+    }
+    faults
+}
+
+/// A network of either family, as old fields take it.
+pub fn cidr(value: &str) -> Faults {
+    match sloppy_network(value) {
+        Some(_) => Faults::new(),
+        None => vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()],
+    }
+}
+
+/// A network of either family, written in the one way it has.
+pub fn canonical_cidr(value: &str) -> Faults {
+    let Some(network) = sloppy_network(value) else { return cidr(value) };
+    let strict = value
+        .split_once('/')
+        .is_some_and(|(address, bits)| address.parse::<IpAddr>().is_ok() && (bits == "0" || !bits.starts_with('0')));
+    let canonical = format!("{}/{}", network.address, network.bits);
+    let fault = if !strict {
+        "must not have leading 0s in IP or prefix length".to_owned()
+    } else if network.mapped {
+        "must not have an IPv4-mapped IPv6 address".to_owned()
+    } else if network.first() != network.address {
+        "must not have bits set beyond the prefix length".to_owned()
+    } else if canonical != value {
+        format!("must be in canonical form ({})", crate::gotext::quote(&canonical))
+    } else {
+        return Faults::new();
+    };
+    vec![fault]
+}
+
+/// A network, or an address within one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// The address that was written.
+    pub address: IpAddr,
+    /// How many bits of it all addresses of the network have in common.
+    pub bits: u8,
+    /// Whether an address of the fourth version was written as one of the sixth.
+    mapped: bool,
+}
+
+impl Network {
+    /// The address without the bits that tell the addresses of the network apart.
+    pub fn first(&self) -> IpAddr {
+        let bits = u32::from(self.bits);
+        match self.address {
+            IpAddr::V4(address) => IpAddr::V4((u32::from(address) & !u32::MAX.checked_shr(bits).unwrap_or(0)).into()),
+            IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::MAX.checked_shr(bits).unwrap_or(0)).into()),
+        }
+    }
+
+    /// Whether an address lies in the network.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let there = Self { address, ..*self };
+        self.address.is_ipv4() == address.is_ipv4() && there.first() == self.first()
+    }
+}
+
+/// Reads an address whose numbers may have zeros in front.
+pub fn sloppy_address(value: &str) -> Option<IpAddr> {
+    if value.contains(':') {
+        return value.parse().ok();
+    }
+    match value.split('.').map(sloppy_number).collect::<Option<Vec<u8>>>()?.as_slice() {
+        [a, b, c, d] => Some(IpAddr::from([*a, *b, *c, *d])),
+        _ => None,
+    }
+}
+
+/// Reads a small number that may have zeros in front.
+fn sloppy_number(digits: &str) -> Option<u8> {
+    let number = digits.trim_start_matches('0');
+    match (digits, number) {
+        ("", _) => None,
+        (_, "") => Some(0),
+        (_, number) if number.bytes().all(|byte| byte.is_ascii_digit()) => number.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Reads a network whose numbers may have zeros in front.
+pub fn sloppy_network(value: &str) -> Option<Network> {
+    let (address, bits) = value.split_once('/')?;
+    let address = sloppy_address(address)?;
+    let bits = sloppy_number(bits)?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let mapped = address != address.to_canonical();
+    (bits <= most).then_some(Network { address, bits, mapped })
 }
 
 #[cfg(test)]
@@ -339,5 +474,33 @@ mod tests {
         );
         assert!(dns_label("a.b") == ["must not contain dots"] && dns_subdomain("a.b").is_empty());
         assert!(qualified_name("a/b/c").len() == 1 && qualified_name("ex.io/A_b").is_empty());
+    }
+
+    #[test]
+    fn addresses_are_read_loosely_and_judged_strictly() {
+        for (value, strict) in [
+            ("10.9.8.7", ""),
+            ("2001:db8::1", ""),
+            ("010.0.0.1", "must not have leading 0s"),
+            ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
+            ("2001:DB8::1", "must be in canonical form (\"2001:db8::1\")"),
+        ] {
+            assert!(ip_address(value).is_empty(), "{value}");
+            assert_eq!(canonical_ip_address(value).concat(), strict, "{value}");
+        }
+        for value in ["", "1.2.3", "1.2.3.256", "1.2.3.4.5", "a.b.c.d", "1.2.3.-4", ":::"] {
+            assert_eq!(ip_address(value).len(), 1, "{value}");
+        }
+        for (value, strict) in [
+            ("10.0.0.0/8", ""),
+            ("0.0.0.0/0", ""),
+            ("10.0.0.0/08", "must not have leading 0s in IP or prefix length"),
+            ("10.0.0.1/8", "must not have bits set beyond the prefix length"),
+            ("2001:DB8::/64", "must be in canonical form (\"2001:db8::/64\")"),
+        ] {
+            assert!(cidr(value).is_empty(), "{value}");
+            assert_eq!(canonical_cidr(value).concat(), strict, "{value}");
+        }
+        assert!(cidr("10.0.0.0/33").len() == 1 && cidr("10.0.0.0").len() == 1 && cidr("::/129").len() == 1);
     }
 }

@@ -3,7 +3,10 @@
 //! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
 
 mod defaults;
+mod difference;
 mod prepare;
+pub(crate) mod service_ranges;
+pub(crate) mod shown;
 mod validate;
 mod warnings;
 
@@ -27,26 +30,37 @@ pub fn prepare_create(resource: &Resource, object: &mut Value) {
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
-pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value) {
-    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old);
+pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
+    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 
-/// What is wrong with a new object.
-pub fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    validate::create(resource, object)
+/// What is wrong with the addresses that are asked for. That is said before everything else.
+pub fn validate_addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Vec<FieldError> {
+    validate::addresses(resource, object, old, dry_run)
+}
+
+/// What is wrong with a new object, which is written as one resource and stored as another, or the same.
+pub fn validate_create(resource: &Resource, written: &Resource, object: &Value) -> Vec<FieldError> {
+    validate::create(resource, written, object)
 }
 
 /// What is wrong with a changed object, or with the change.
 pub fn validate_update(
     resource: &Resource,
+    written: &Resource,
     subresource: Option<&Subresource>,
     new: &Value,
     old: &Value,
 ) -> Vec<FieldError> {
-    validate::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old)
+    validate::update(resource, written, subresource.map(|subresource| subresource.name.as_str()), new, old)
 }
 
 /// What a writer should be warned of; `old` is absent on create.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
     warnings::of(resource, new, old)
+}
+
+/// Whether labels fit a label selector of an object; an empty one fits all.
+pub(crate) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
+    validate::selects(selector, labels)
 }

@@ -8,7 +8,7 @@ mod metadata;
 use orrery_store::{Content, Object, Revision};
 use serde_json::Value;
 
-pub(crate) use metadata::{Metadata, Owner, finalizers, is_deleting, name, owners, text};
+pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_deleting, name, owners, text};
 
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]
@@ -164,7 +164,7 @@ impl Head {
 
 /// The fields of metadata in the order in which Kubernetes writes them; the resourceVersion comes after the first four.
 const BEFORE_SPLICE: [&str; 4] = ["name", "generateName", "namespace", "uid"];
-const AFTER_SPLICE: [&str; 8] = [
+const AFTER_SPLICE: [&str; 9] = [
     "generation",
     "creationTimestamp",
     "deletionTimestamp",
@@ -173,6 +173,7 @@ const AFTER_SPLICE: [&str; 8] = [
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 ];
 
 /// What is stored for an object.

@@ -1,6 +1,10 @@
 //! Where a page of a list ended: the token that brings the client to the next one.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as ENGINE};
+use base64::{
+    Engine,
+    alphabet::URL_SAFE,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,6 +27,15 @@ struct Token<'a> {
 }
 
 const VERSION: &str = "meta.k8s.io/v1";
+
+/// Without padding, and with anything in the bits that no byte needs, as Go reads it.
+const ENGINE: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
 
 impl Page {
     /// The token for the client. A start that ends in a zero byte means: after this key.

@@ -169,6 +169,23 @@ impl Quantity {
         }
     }
 
+    /// The sum with another quantity, in the format of the first.
+    pub fn plus(&self, other: &Self) -> Self {
+        let low = self.exponent.min(other.exponent);
+        let raised = |quantity: &Self| {
+            let zeros = u32::try_from(quantity.exponent - low).unwrap_or(u32::MAX);
+            quantity.mantissa.saturating_mul(10_i128.checked_pow(zeros).unwrap_or(i128::MAX))
+        };
+        let mantissa = raised(self).saturating_add(raised(other));
+        let format = if self.mantissa == 0 { other.format } else { self.format };
+        Self { mantissa, exponent: low, format, text: None }
+    }
+
+    /// About the value.
+    pub fn approximate(&self) -> f64 {
+        self.mantissa as f64 * 10_f64.powi(self.exponent)
+    }
+
     /// The value where it is a whole number.
     pub fn whole(&self) -> Option<i128> {
         if self.exponent >= 0 {

@@ -17,6 +17,11 @@ pub(crate) fn uid() -> Result<String, Status> {
     Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
+/// A number below a bound that is not zero.
+pub(crate) fn below(bound: u32) -> Result<u32, Status> {
+    Ok(u32::from_be_bytes(bytes::<4>()?) % bound)
+}
+
 /// Letters and digits that spell no words and are not mistaken for one another.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 

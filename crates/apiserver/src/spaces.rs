@@ -102,7 +102,9 @@ pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
         for field in ["resourceVersion", "managedFields", "selfLink"] {
             metadata.remove(field);
         }
-        metadata.count_generation(resource.behaviour.has_generation && metadata.get("generation").is_none());
+        if resource.behaviour.has_generation && metadata.get("generation").is_none() {
+            metadata.set("generation", 1);
+        }
         let (namespace, name) = (object::text(&value, "namespace"), object::name(&value));
         let key = Key::new(group, plural, ROOT, namespace, name).map_err(Status::internal_error)?;
         match shared.store.commit(Batch::new().put(key, Expect::Absent, object::encode(&value))).await {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{field::FieldError, gotext};
 
@@ -263,6 +264,35 @@ impl Status {
         Self::new(422, "Invalid", message).about(kind, name).causes(causes)
     }
 
+    /// Tells empty maps and lists from absent ones, as they were sent: objects that are judged have neither.
+    #[must_use]
+    pub(crate) fn in_terms_of(mut self, sent: &[u8]) -> Self {
+        const ABSENT: &str = " value: null";
+        let failure = &mut *self.0;
+        let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();
+        if !causes.iter().any(|cause| cause.message.contains(ABSENT)) {
+            return self;
+        }
+        let Ok(sent) = crate::json::parse(sent) else { return self };
+        for cause in causes.iter_mut().filter(|cause| cause.message.contains(ABSENT)) {
+            let mut pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
+            if cause.message.ends_with("`rules` must be specified") {
+                // One part of it is shown for the whole.
+                pointer.push_str("/rules");
+            }
+            let shown = match sent.pointer(&pointer) {
+                Some(Value::Object(members)) if members.is_empty() => "{}",
+                Some(Value::Array(items)) if items.is_empty() => "[]",
+                _ => continue,
+            };
+            let told = cause.message.replacen(ABSENT, &format!(" value: {shown}"), 1);
+            let (before, after) = (format!("{}: {}", cause.field, cause.message), format!("{}: {told}", cause.field));
+            failure.message = failure.message.replace(&before, &after);
+            cause.message = told;
+        }
+        self
+    }
+
     /// 413 for a patch with too many operations.
     pub fn too_large_patch(message: impl Into<String>) -> Self {
         Self::new(413, "RequestEntityTooLarge", message)
@@ -300,6 +330,13 @@ impl Status {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// 409 because others own what an apply would change.
+    pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        let mut status = Self::new(409, "Conflict", message);
+        status.0.details = Some(Details { causes, ..Details::default() });
+        status
+    }
+
     /// 409 because somebody else was faster.
     pub fn modified(resource: Named<'_>, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -327,6 +364,13 @@ impl Status {
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let details = Details { retry_after_seconds, ..Details::default() };
         Self::new(429, "TooManyRequests", message).details(details)
+    }
+
+    /// 429 because a pod is needed where it is.
+    pub fn budget_exhausted(why: String, retry_after_seconds: u32) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
+        Self::too_many_requests(message, retry_after_seconds).causes(vec![cause])
     }
 
     /// 504 for a request that took too long, which may yet be carried out.

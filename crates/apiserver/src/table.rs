@@ -7,11 +7,19 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-use crate::registry::Resource;
+use crate::{registry::Resource, versions};
 use view::View;
 
 /// The cells of an object. `now` is the time in seconds since 1970, for ages.
 pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
+    let whole;
+    let object = if resource.group == "autoscaling" && resource.version == "v1" {
+        // The first version says most of it in annotations.
+        whole = versions::second_autoscaler(object);
+        &whole
+    } else {
+        object
+    };
     let view = View::new(object, now);
     let made = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pods::pod(&view),
@@ -21,6 +29,13 @@ pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
         (_, plural) => cluster::cells(plural, &view),
     };
     made.unwrap_or_else(|| vec![view.text("/metadata/name").into(), view.text("/metadata/creationTimestamp").into()])
+}
+
+/// The cells of a scale, whatever it is the scale of.
+pub(crate) fn scale_cells(scale: &Value, now: i64) -> Vec<Value> {
+    let view = View::new(scale, now);
+    let count = |pointer: &str| Value::from(scale.pointer(pointer).and_then(Value::as_i64).unwrap_or(0));
+    vec![view.text("/metadata/name").into(), count("/spec/replicas"), count("/status/replicas"), view.age()]
 }
 
 /// What a row says of its object besides the cells: pods that have ended.

@@ -1,11 +1,15 @@
 //! What can be done with objects, the same for every kind.
 
+mod admission;
+mod allocation;
+mod apply;
 mod collection;
 mod create;
 mod decode;
 mod delete;
 mod get;
 mod list;
+mod ownership;
 mod patch;
 mod subresources;
 mod update;
@@ -46,6 +50,7 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) accepted: Accepted,
     pub(crate) content_type: String,
+    pub(crate) user_agent: String,
     verb: Verb,
 }
 
@@ -111,8 +116,10 @@ impl Call {
         let part =
             path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
         let part = part.transpose()?;
+        // What can only be made has no address of its own.
+        let nameless = !collection && part.is_none() && resource.verbs == ["create"];
         let elsewhere = spaces::is_space(&resource) && space != SpaceScope::One(ROOT.to_owned());
-        if misplaced || elsewhere {
+        if misplaced || nameless || elsewhere {
             return Err(Status::no_such_resource());
         }
         let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;
@@ -123,6 +130,7 @@ impl Call {
             return Err(Status::method_not_allowed());
         }
         let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&content_type)?;
         }
@@ -137,7 +145,7 @@ impl Call {
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
             }
         }
-        Ok(Self { shared, resource, space, path, query, accepted, content_type, verb })
+        Ok(Self { shared, resource, space, path, query, accepted, content_type, user_agent, verb })
     }
 
     /// What is asked for, for whoever counts.
@@ -218,7 +226,9 @@ impl Call {
             Shape::Whole if is_native(&self.resource) => {
                 stored.write(&mut out, &Opening::named(&self.resource.kind, &self.resource.api_version()), space);
             }
-            Shape::Metadata => stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space),
+            Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
+                stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space);
+            }
             _ => {
                 let value = self.read(object)?;
                 return self.value_answer(code, &value);
@@ -260,7 +270,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         Verb::Update => update::update(&call, &body, warnings).await,
         Verb::Patch => patch::patch(&call, &body, warnings).await,
         Verb::Delete => delete::delete(&call, &body, warnings).await,
-        Verb::DeleteCollection => collection::delete(&call, &body).await,
+        Verb::DeleteCollection => collection::delete(&call, &body, warnings).await,
     }
 }
 

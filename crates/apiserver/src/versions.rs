@@ -1,6 +1,8 @@
 //! What is known about versions of kinds besides the one that is served: conversion, old versions, deprecation.
 
-use serde_json::{Map, Value, json};
+mod autoscaling;
+
+use serde_json::{Map, Value};
 
 use crate::registry::{Registry, Resource};
 
@@ -94,56 +96,28 @@ pub(crate) fn deprecation(resource: &Resource) -> Option<&'static str> {
     }
 }
 
+/// An autoscaler of the first version as one of the second.
+pub(crate) fn second_autoscaler(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        autoscaling::to_v2(fields);
+    }
+    object
+}
+
 /// Turns an object, in its sparse form, from one version of its kind into another.
 pub(crate) fn convert(from: &Resource, to: &Resource, object: &mut Value) {
     if let Value::Object(fields) = object {
         match (from.group.as_str(), to.group.as_str()) {
             ("events.k8s.io", "") => rename(fields, &EVENT_FIELDS, false),
             ("", "events.k8s.io") => rename(fields, &EVENT_FIELDS, true),
-            ("autoscaling", "autoscaling") if from.version == "v1" => scaler_to_v2(fields),
-            ("autoscaling", "autoscaling") => scaler_to_v1(fields),
+            ("autoscaling", "autoscaling") if from.version == "v1" => autoscaling::to_v2(fields),
+            ("autoscaling", "autoscaling") => autoscaling::to_v1(fields),
             _ => {}
         }
     }
     object["kind"] = to.kind.clone().into();
     object["apiVersion"] = to.api_version().into();
-}
-
-/// In version 1 the one metric is the use of processors, and it is a field of its own.
-fn scaler_to_v2(fields: &mut Map<String, Value>) {
-    if let Some(Value::Object(spec)) = fields.get_mut("spec")
-        && let Some(percent) = spec.remove("targetCPUUtilizationPercentage")
-    {
-        let target = json!({"type": "Utilization", "averageUtilization": percent});
-        spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
-    }
-    if let Some(Value::Object(status)) = fields.get_mut("status")
-        && let Some(percent) = status.remove("currentCPUUtilizationPercentage")
-    {
-        let current = json!({"averageUtilization": percent, "averageValue": "0"});
-        status.insert(
-            "currentMetrics".to_owned(),
-            json!([{"type": "Resource", "resource": {"name": "cpu", "current": current}}]),
-        );
-    }
-}
-
-fn scaler_to_v1(fields: &mut Map<String, Value>) {
-    let percent = |list: Option<Value>, path: &str| {
-        let list = list.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-        let cpu = list.into_iter().find(|metric| metric.pointer("/resource/name").is_some_and(|name| name == "cpu"))?;
-        cpu.pointer(path).cloned()
-    };
-    if let Some(Value::Object(spec)) = fields.get_mut("spec") {
-        let found = percent(spec.remove("metrics"), "/resource/target/averageUtilization");
-        spec.extend(found.map(|percent| ("targetCPUUtilizationPercentage".to_owned(), percent)));
-        spec.remove("behavior");
-    }
-    if let Some(Value::Object(status)) = fields.get_mut("status") {
-        let found = percent(status.remove("currentMetrics"), "/resource/current/averageUtilization");
-        status.extend(found.map(|percent| ("currentCPUUtilizationPercentage".to_owned(), percent)));
-        status.remove("conditions");
-    }
 }
 
 /// Fields of events: the name in the core group, and in the group of events.

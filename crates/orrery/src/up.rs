@@ -3,6 +3,7 @@
 mod address;
 mod answers;
 mod credentials;
+mod guard;
 mod leader;
 mod listener;
 mod signer;
@@ -13,6 +14,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -24,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{Listen, Url},
+    listener::Limits,
     store::StoreChoice,
 };
 use self::{credentials::Credentials, leader::Candidate, signer::HubSigner};
@@ -52,6 +55,10 @@ pub struct Config {
     pub store: StoreChoice,
     /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
     pub kubeconfig_out: Option<PathBuf>,
+    /// How often to look whether a certificate is due. They are, months before they end.
+    pub renewal_interval: Duration,
+    /// What clients are given.
+    pub limits: Limits,
     /// What time it is.
     pub clock: Clock,
 }
@@ -67,6 +74,8 @@ impl Config {
             tls_sans: Vec::new(),
             store: StoreChoice::Embedded,
             kubeconfig_out: None,
+            renewal_interval: Duration::from_secs(60 * 60),
+            limits: Limits::default(),
             clock: Arc::new(Timestamp::now),
         }
     }
@@ -119,7 +128,7 @@ impl ControlPlane {
 
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let candidate = Candidate::new(server.clone(), config.clock.clone(), leads)?;
+        let candidate = Candidate::new(server.clone(), config.clock.clone(), authorities.clone(), leads)?;
         match config.store {
             // Nobody else can have the embedded store, so that there is nobody to agree with.
             StoreChoice::Embedded => tasks.spawn(candidate.run_alone(stop.clone())),
@@ -128,7 +137,7 @@ impl ControlPlane {
         report("controllers", "one hub of the installation runs them".to_owned());
 
         let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
-        tasks.spawn(listener::run(tcp, tls, answers, stop.clone()));
+        tasks.spawn(listener::run(tcp, tls, answers, config.limits, stop.clone()));
         tasks.spawn(credentials.run(stop.clone()));
         report("api", url.as_str().to_owned());
         report("kubeconfig", kubeconfig.display().to_string());
@@ -191,10 +200,13 @@ fn api_config(
         server: url.as_str().to_owned(),
         in_cluster_server: config.in_cluster_url.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default(),
     };
+    let told = authorities.clone();
     orrery_apiserver::Config {
         clock: config.clock.clone(),
         address: url.authority().to_owned(),
-        root_ca: authorities.borrow().bundle().into(),
+        request_timeout: Some(config.limits.request),
+        authorizer: Arc::new(guard::MastersOnly),
+        root_ca: Arc::new(move || told.borrow().bundle()),
         signer: Some(Arc::new(signer)),
         metrics: Some(metrics),
         ..orrery_apiserver::Config::default()

@@ -47,13 +47,21 @@ pub(super) fn work(previous: Option<&Object>, object: &Object) -> Vec<Work> {
     if object.owners().next().is_some() && !same_owners {
         work.push(Work::Owned(object.key().clone()));
     }
-    if previous.is_some_and(|previous| previous.owners().next().is_some()) && !same_owners {
-        work.extend(previous.map(owner_keys).into_iter().flatten().map(Work::Waiting));
+    if let Some(previous) = previous.filter(|previous| previous.owners().next().is_some())
+        && (!same_owners || blocking(previous) != blocking(object))
+    {
+        work.extend(owner_keys(previous).into_iter().map(Work::Waiting));
     }
     if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
         work.push(Work::Waiting(object.key().clone()));
     }
     work
+}
+
+/// How many of its owners an object keeps from going before it.
+fn blocking(object: &Object) -> usize {
+    let value = verbs::stored(object).map(|stored| stored.parse("", "")).unwrap_or_default();
+    object::owners(&value["metadata"]).filter(|owner| owner.blocks).count()
 }
 
 /// Where the owners of an object would be, of those that are built in.
@@ -111,12 +119,16 @@ fn exists(shared: &Shared, owned: &Key, owner: &Owner<'_>) -> Existence {
     let Some(key) = owner_key(&shared.registry, owned, owner) else { return Existence::Present };
     match shared.store.get(&key) {
         Some(object) if Stored::of(&object).is_some_and(|stored| stored.uid() == owner.uid) => {
-            let value = verbs::stored(&object).map(|stored| stored.parse("", "")).unwrap_or_default();
-            let waits = object::is_deleting(&value) && object::finalizers(&value).any(|name| name == FOREGROUND);
-            if waits { Existence::WaitsForDependents } else { Existence::Present }
+            if waits_for_dependents(&object) { Existence::WaitsForDependents } else { Existence::Present }
         }
         _ => Existence::Absent,
     }
+}
+
+/// Whether an object is being deleted in the foreground.
+fn waits_for_dependents(object: &Object) -> bool {
+    let value = verbs::stored(object).map(|stored| stored.parse("", "")).unwrap_or_default();
+    object::is_deleting(&value) && object::finalizers(&value).any(|name| name == FOREGROUND)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +156,22 @@ async fn check_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
     if object::is_deleting(&value) {
         return Ok(());
     }
-    let waited_for = states.contains(&Existence::WaitsForDependents)
-        && !shared.store.owned_by(object::text(&value, "uid")).is_empty();
-    let propagation = if waited_for { Propagation::Foreground } else { Propagation::Background };
+    let dependents = match states.contains(&Existence::WaitsForDependents) {
+        true => shared.store.owned_by(object::text(&value, "uid")),
+        false => Vec::new(),
+    };
+    if dependents.iter().any(|dependent| waits_for_dependents(dependent)) {
+        // A circle: what waits for this object is owned by it. Nobody would ever be the first to go.
+        unblock_owners(shared, key).await?;
+    }
+    let waits_for = |finalizer: &str| object::finalizers(&value).any(|name| name == finalizer);
+    let propagation = if !dependents.is_empty() || waits_for(FOREGROUND) {
+        Propagation::Foreground
+    } else if waits_for(ORPHAN) {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    };
     let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
     match deleter::delete(shared, &existing, &options).await {
         Ok(_) => Ok(()),
@@ -163,6 +188,17 @@ async fn keep_owners(shared: &Shared, key: &Key, keep: impl Fn(&Owner<'_>) -> bo
         if let Some(Value::Array(references)) = object.pointer_mut("/metadata/ownerReferences") {
             let mut keep = keep.into_iter();
             references.retain(|_| keep.next().unwrap_or(true));
+        }
+    })
+    .await
+}
+
+/// Lets the owners of an object go before it.
+async fn unblock_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
+    edit(shared, key, |object| {
+        let references = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+        for reference in references.into_iter().flatten().filter_map(Value::as_object_mut) {
+            reference.remove("blockOwnerDeletion");
         }
     })
     .await

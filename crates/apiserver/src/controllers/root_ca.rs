@@ -17,7 +17,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 pub(super) fn object(shared: &Shared) -> Value {
     json!({
         "metadata": {"name": NAME, "annotations": {"kubernetes.io/description": DESCRIPTION}},
-        "data": {"ca.crt": &*shared.config.root_ca},
+        "data": {"ca.crt": (shared.config.root_ca)()},
     })
 }
 

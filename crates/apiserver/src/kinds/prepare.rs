@@ -56,12 +56,12 @@ pub(super) fn create(resource: &Resource, object: &mut Value) {
 }
 
 /// Readies a changed object.
-pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut Value, old: &Value) {
+pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut Value, old: &Value, now: &str) {
     let (Value::Object(members), Value::Object(before)) = (new, old) else { return };
     take(members, before, "metadata", &["generation"]);
     match subresource {
         None => whole(resource, members, before),
-        Some("status") => status(resource, members, before),
+        Some("status") => status(resource, members, before, now),
         Some("finalize") => restore(members, before, "status"),
         Some("approval") => {
             let conditions = members.get("status").and_then(|status| status.get("conditions")).cloned();
@@ -75,7 +75,10 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut V
         Some("resize") => pods::only_changes(members, before, pods::Part::Resources),
         Some(_) => {}
     }
-    if subresource != Some("status") && resource.behaviour.has_generation && desires_differ(resource, members, before) {
+    let desires = matches!(subresource, None | Some("ephemeralcontainers" | "resize"));
+    // The generation of a driver begins with its first change.
+    let counted = resource.behaviour.has_generation || resource.kind == "CSIDriver";
+    if desires && counted && desires_differ(resource, members, before) {
         let generation =
             before.get("metadata").and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64).unwrap_or(0);
         if let Some(metadata) = made(members, "metadata") {
@@ -92,14 +95,6 @@ fn metadata(resource: &Resource, members: &mut Members) {
     }
     if !resource.namespaced {
         metadata.remove("namespace");
-    }
-    if let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
-        let mut seen = Vec::new();
-        owners.retain(|owner| {
-            let new = !seen.contains(owner);
-            seen.push(owner.clone());
-            new
-        });
     }
 }
 
@@ -137,6 +132,7 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
         restore(members, before, "status");
     }
     match resource.kind.as_str() {
+        "Pod" => pods::update(members, before),
         "Namespace" => take(members, before, "spec", &["finalizers"]),
         "CertificateSigningRequest" => restore(members, before, "spec"),
         "Secret" if text(members, "type").is_empty() => restore(members, before, "type"),
@@ -159,7 +155,7 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
 }
 
 /// An update through `/status`.
-fn status(resource: &Resource, members: &mut Members, before: &Members) {
+fn status(resource: &Resource, members: &mut Members, before: &Members, now: &str) {
     restore(members, before, "spec");
     let kept: &[&str] = match resource.kind.as_str() {
         "Deployment" | "ResourceQuota" => &["labels"],
@@ -175,8 +171,25 @@ fn status(resource: &Resource, members: &mut Members, before: &Members) {
         _ => &[],
     };
     take(members, before, "metadata", kept);
-    if resource.kind == "Pod" {
-        pods::status(members, before);
+    match resource.kind.as_str() {
+        "Pod" => pods::status(members, before),
+        "PersistentVolume" => phase_time(members, before, now),
+        _ => {}
+    }
+}
+
+/// When a volume came into its phase.
+fn phase_time(members: &mut Members, before: &Members, now: &str) {
+    let old = before.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+    let Some(new) = made(members, "status") else { return };
+    let since = "lastPhaseTransitionTime";
+    let told = new.contains_key(since) && new.get(since) != old.get(since);
+    if text(new, "phase") != text(&old, "phase") {
+        if !told {
+            new.insert(since.into(), now.into());
+        }
+    } else if let Some(kept) = old.get(since) {
+        fill(new, since, kept.clone());
     }
 }
 

@@ -1,73 +1,120 @@
 //! What is wrong with an object: rules that its type alone does not say.
 
+mod access;
 mod admission;
 mod affinity;
 mod autoscaling;
-mod check;
-mod cluster;
+pub(super) mod check;
+mod config;
+pub(super) mod containers;
 mod cron;
+mod devices;
+mod disks;
+mod environment;
 mod flow;
 mod immutable;
+mod job_status;
+mod jobs;
 mod metadata;
+mod mounts;
 mod network;
+mod nodes;
+mod order;
+mod pod_changes;
 mod pods;
+mod resources;
+mod rules;
+mod security;
 mod services;
 mod serving;
+mod status;
 mod storage;
+mod templates;
 mod volumes;
 mod workloads;
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-use crate::{
-    field::{FieldError, Path},
-    registry::Resource,
-};
+use serde_json::Value;
+
+pub(super) use check::selects;
+use order::Check;
+
+use super::{service_ranges, shown};
+use crate::{field::FieldError, registry::Resource};
 
 /// What was found so far.
 type Errors = Vec<FieldError>;
 
-/// Judges a new object.
-pub(super) fn create(resource: &Resource, object: &Value) -> Errors {
+/// Judges whether an object can have the addresses it asks for.
+pub(super) fn addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Errors {
     let mut errors = Errors::new();
-    metadata::create(resource, object, &mut errors);
-    rules(resource, object, &mut errors);
+    if resource.kind == "Service" {
+        services::addresses(object, old, dry_run, &mut errors);
+    }
     errors
 }
 
-/// Judges a changed object.
-pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &Value, old: &Value) -> Errors {
+/// Judges a new object: by the rules of its kind, and then by what holds for every object.
+pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) -> Errors {
     let mut errors = Errors::new();
-    metadata::update(resource, new, old, &mut errors);
-    if subresource.is_none() {
-        // What was accepted before is not held against a change that leaves it alone.
-        if !without_metadata(new).eq(without_metadata(old)) {
-            rules(resource, new, &mut errors);
-        }
-        immutable::changes(&resource.kind, new, old, &mut errors);
+    if order::checks_metadata(&resource.kind) {
+        metadata::whole(resource, &without_made_labels(resource, object), &mut errors);
+    }
+    rules::of(written, object, None, &mut errors);
+    if errors.is_empty() {
+        metadata::common(resource, object, &mut errors);
     }
     errors
+}
+
+/// Judges a changed object: by what holds for every change, and then by the checks of its kind, in their order.
+pub(super) fn update(
+    resource: &Resource,
+    written: &Resource,
+    subresource: Option<&str>,
+    new: &Value,
+    old: &Value,
+) -> Errors {
+    let mut errors = Errors::new();
+    metadata::common(resource, new, &mut errors);
+    metadata::change(new, old, false, &mut errors);
+    // What was accepted before is not held against a change that leaves it alone.
+    let changed = !without_metadata(new).eq(without_metadata(old));
+    // A job is judged as a new one, and once more with what may change of it.
+    let before = (resource.kind != "Job").then_some(old);
+    for check in order::of_part(&resource.kind, subresource) {
+        match check {
+            Check::Metadata => metadata::whole(resource, new, &mut errors),
+            Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
+            Check::Rules if changed => rules::of(written, new, before, &mut errors),
+            Check::Rules => {}
+            Check::Changes if resource.kind == "CertificateSigningRequest" => {
+                serving::request_update(new, old, subresource, &mut errors);
+            }
+            Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
+            Check::Status => status::changes(&resource.kind, new, old, &mut errors),
+            Check::Finalizers => status::namespace_finalizers(new, &mut errors),
+        }
+    }
+    errors
+}
+
+/// A job without the labels that were made for it: they are judged where they were made for, in its template.
+fn without_made_labels<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if resource.kind != "Job" {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    let template = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+    if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        labels.retain(|key, value| !key.ends_with("job-name") || template.get(key) != Some(value));
+    }
+    Cow::Owned(object)
 }
 
 /// Everything of an object but metadata and status.
 fn without_metadata(object: &Value) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
     let members = object.as_object().into_iter().flatten();
     members.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
-}
-
-/// The rules of a kind.
-fn rules(resource: &Resource, object: &Value, errors: &mut Errors) {
-    match resource.kind.as_str() {
-        "Pod" => {
-            let empty = Value::Object(Map::new());
-            pods::pod_spec(object.get("spec").unwrap_or(&empty), pods::Place::Pod, &Path::ROOT.child("spec"), errors);
-        }
-        "Service" => services::service(object, errors),
-        "EndpointSlice" => services::endpoint_slice(object, errors),
-        kind => {
-            workloads::workload(kind, object, errors);
-            storage::storage(kind, object, errors);
-            cluster::cluster(kind, object, errors);
-        }
-    }
 }

@@ -46,11 +46,11 @@ impl<'a> Metadata<'a> {
         self.0.get(field)
     }
 
-    /// Counts a generation on, for kinds that have them.
-    pub(crate) fn count_generation(&mut self, counted: bool) {
-        if counted {
-            let generation = self.0.get("generation").and_then(Value::as_i64).unwrap_or(0);
-            self.set("generation", generation + 1);
+    /// Counts a generation on, if they are counted.
+    pub(crate) fn count_generation(&mut self) {
+        if let Some(generation) = self.0.get("generation").and_then(Value::as_i64).filter(|generation| *generation > 0)
+        {
+            self.set("generation", generation.saturating_add(1));
         }
     }
 
@@ -65,6 +65,11 @@ impl<'a> Metadata<'a> {
             Some(value) if !value.is_null() => self.set(field, value.clone()),
             _ => self.remove(field),
         }
+    }
+
+    /// Takes a field out and gives it back.
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.0.remove(field)
     }
 
     /// Takes a field out.
@@ -101,6 +106,22 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Drops owners that are there twice, and answers with their uids.
+pub(crate) fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
+    let mut repeated = Vec::new();
+    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else { return repeated };
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    repeated
 }
 
 /// The owners in an object's metadata.

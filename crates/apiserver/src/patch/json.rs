@@ -44,6 +44,9 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Most bytes that copy operations of one patch may add, so that a small patch cannot make a huge object.
 const MAX_COPIED: usize = 3 << 20;
 
+/// Most steps of a path, so that many small operations cannot nest an object deeper than it can be read.
+const MAX_STEPS: usize = 100;
+
 impl JsonPatch {
     /// Reads a patch.
     pub(crate) fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
@@ -90,6 +93,9 @@ impl Operation {
     }
 
     fn apply(&self, object: &mut Value, copied: &mut usize) -> Option<()> {
+        if self.path.len().max(self.from.len()) > MAX_STEPS {
+            return None;
+        }
         match self.kind {
             Kind::Add => add(object, &self.path, self.value.clone()),
             Kind::Remove => remove(object, &self.path).map(drop),
@@ -150,9 +156,7 @@ fn find(object: &mut Value, path: &[String]) -> Option<Option<Value>> {
 }
 
 fn add(object: &mut Value, path: &[String], value: Value) -> Option<()> {
-    let Some((last, steps)) = path.split_last() else {
-        return whole(object, value);
-    };
+    let (last, steps) = path.split_last()?;
     match parent(object, steps)? {
         Value::Object(fields) => {
             fields.insert(last.clone(), value);

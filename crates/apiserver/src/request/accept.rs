@@ -110,6 +110,13 @@ impl Accepted {
         }
     }
 
+    /// Refuses whoever does not take plain JSON, for what comes in no other form.
+    pub fn json(header: &str) -> Result<(), Status> {
+        let mut names = header.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
+        let takes = header.is_empty() || names.any(|name| matches!(name, "*/*" | "application/json"));
+        if takes { Ok(()) } else { Err(Status::no_acceptable_type("application/json")) }
+    }
+
     /// The encoding for an error when the request could not be negotiated: the first we know, or JSON.
     pub fn for_errors(header: &str) -> Encoding {
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();

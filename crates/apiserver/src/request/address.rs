@@ -70,7 +70,7 @@ pub fn parse(path: &str) -> Result<Address, Status> {
     }
     let (space, rest) = split_space(&path)?;
     let Some(inner) = rest.strip_prefix('/') else { return Err(Status::no_such_page()) };
-    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let inner = inner.trim_end_matches('/');
     let parts: Vec<&str> = inner.split('/').collect();
     let target = match parts.as_slice() {
         ["api", version] => Target::Version { group: String::new(), version: (*version).into() },
@@ -112,12 +112,18 @@ fn resource(group: &str, version: &str, parts: &[&str]) -> Result<Target, Status
     let (namespace, resource, name, subresource) = match parts {
         // A part after a namespace is a part of the namespace if namespaces have one of that name.
         ["namespaces", name, part @ ("status" | "finalize")] => (None, "namespaces", text(name), text(part)),
+        // An empty namespace is all of them.
+        ["namespaces", "", resource] => (None, *resource, None, None),
         ["namespaces", namespace, resource] => (text(namespace), *resource, None, None),
         ["namespaces", namespace, resource, name] => (text(namespace), *resource, text(name), None),
         ["namespaces", namespace, resource, name, part] => (text(namespace), *resource, text(name), text(part)),
+        // What comes after is for whoever answers behind the proxy.
+        ["namespaces", namespace, resource, name, part @ "proxy", ..] => {
+            (text(namespace), *resource, text(name), text(part))
+        }
         [resource] => (None, *resource, None, None),
         [resource, name] => (None, *resource, text(name), None),
-        [resource, name, part] => (None, *resource, text(name), text(part)),
+        [resource, name, part] | [resource, name, part @ "proxy", ..] => (None, *resource, text(name), text(part)),
         _ => return Err(Status::no_such_resource()),
     };
     let empty = |part: &Option<String>| part.as_deref() == Some("");
@@ -165,6 +171,8 @@ mod tests {
         check("/apis/apps/v1/namespaces/a/deployments/b/scale", "root apps|v1|a|deployments|b|scale");
         check("/api/v1/watch/namespaces/a/pods", "root |v1|a|pods|-|- watch");
         check("/apis/apps/v1", "root apps|v1");
+        check("/api/v1/namespaces/a/services/b/proxy/c/d", "root |v1|a|services|b|proxy");
+        check("/api/v1/nodes/b/proxy/", "root |v1|-|nodes|b|proxy");
     }
 
     #[test]

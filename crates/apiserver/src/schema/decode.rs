@@ -1,16 +1,14 @@
 //! Reads an object from JSON as a typed decoder would: unknown fields are noted and dropped, values of the wrong type refused.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-};
+use std::{collections::HashSet, fmt};
 
 use serde_json::{Map, Number, Value};
 
 use super::{Field, Schemas, Shape, StructRef, Type, scalar, syntax};
 
-/// Structs and lists nested deeper than this are refused; no kind comes near it but a schema of schemas.
-const MAX_DEPTH: usize = 200;
+/// What is nested deeper than this is refused; no kind comes near it but a schema of schemas. It lies below what can be read
+/// back from the store, so that nothing is stored that is lost.
+const MAX_DEPTH: usize = 100;
 
 /// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 100;
@@ -51,7 +49,7 @@ pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded
 /// The `apiVersion` and `kind` a text names, empty where it does not.
 pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
     syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
-    let none = Schemas { structs: Vec::new(), by_name: HashMap::new() };
+    let none = Schemas::default();
     TypeMetaReader { decoder: Decoder::new(&none, text) }.read()
 }
 
@@ -87,7 +85,9 @@ impl TypeMetaReader<'_> {
             };
             match reader.peek() {
                 b'"' => *target = reader.string(),
-                b'n' => reader.skip(),
+                b'n' => {
+                    reader.skip();
+                }
                 other => {
                     failed.get_or_insert_with(|| {
                         format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(other))
@@ -158,7 +158,7 @@ impl<'a> Decoder<'a> {
             }
             Shape::Bytes if first == b'[' => Ok(self.byte_list()),
             Shape::Int32 | Shape::Int64 | Shape::Float64 if matches!(first, b'-' | b'0'..=b'9') => Ok(self.number(ty)),
-            Shape::Raw => self.raw().map(Some),
+            Shape::Raw => self.raw(depth).map(Some),
             Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString => {
                 self.own_form(&ty.shape).map(Some)
             }
@@ -265,9 +265,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// Any JSON, as it stands.
-    fn raw(&mut self) -> Result<Value, String> {
+    fn raw(&mut self, depth: usize) -> Result<Value, String> {
         let from = self.at;
-        self.skip();
+        if depth + self.skip() > MAX_DEPTH {
+            return Err("exceeded max depth".to_owned());
+        }
         let text = &self.text[from..self.at];
         match serde_json::from_slice(text) {
             Ok(value) => Ok(value),
@@ -374,14 +376,15 @@ impl<'a> Decoder<'a> {
         text
     }
 
-    /// Moves behind the value at hand.
-    fn skip(&mut self) {
-        let mut depth = 0usize;
+    /// Moves behind the value at hand, and says how deep it is nested.
+    fn skip(&mut self) -> usize {
+        let (mut depth, mut deepest) = (0usize, 0);
         loop {
             match self.peek() {
                 b'"' => self.skip_string(),
                 b'{' | b'[' => {
                     depth += 1;
+                    deepest = deepest.max(depth);
                     self.at += 1;
                     continue;
                 }
@@ -393,7 +396,7 @@ impl<'a> Decoder<'a> {
                     self.at += 1;
                     continue;
                 }
-                0 => return,
+                0 => return deepest,
                 _ => {
                     while !matches!(
                         self.text.get(self.at),
@@ -404,7 +407,7 @@ impl<'a> Decoder<'a> {
                 }
             }
             if depth == 0 {
-                return;
+                return deepest;
             }
         }
     }
@@ -459,8 +462,14 @@ fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) 
     };
 }
 
+/// A value of a type that reads its own JSON.
+pub(super) fn own_form(shape: &Shape, value: &Value) -> Result<Value, String> {
+    let text = value.to_string();
+    Decoder::new(&Schemas::default(), text.as_bytes()).own_form(shape)
+}
+
 /// The empty value of a type, for items of lists and values of maps that are null.
-fn zero(ty: &Type) -> Value {
+pub(super) fn zero(ty: &Type) -> Value {
     match ty.shape {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString => 0.into(),

@@ -1,5 +1,6 @@
 //! Scalars with a syntax of their own inside JSON strings: base64, times, quantities, escapes.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::quantity::{Quantity, QuantityError};
@@ -60,6 +61,11 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Reads bytes from base64 that was checked before.
+pub(crate) fn decode_base64(text: &str) -> Vec<u8> {
+    STANDARD.decode(text).unwrap_or_default()
 }
 
 /// The text a quantity is kept as; quotes, where it has them, are still around it.

@@ -198,19 +198,10 @@ fn targets(view: &View<'_>) -> String {
         })
         .collect();
     if all.is_empty() {
-        return first_version_target(view);
+        return "<none>".to_owned();
     }
     let shown = all[..all.len().min(2)].join(", ");
     if all.len() > 2 { format!("{shown} + {} more...", all.len() - 2) } else { shown }
-}
-
-/// The one target an autoscaler of the first version can have.
-fn first_version_target(view: &View<'_>) -> String {
-    let Some(wanted) = view.plain("/spec/targetCPUUtilizationPercentage") else { return "<none>".to_owned() };
-    let current = view
-        .plain("/status/currentCPUUtilizationPercentage")
-        .map_or("<unknown>".to_owned(), |current| format!("{current}%"));
-    format!("cpu: {current}/{wanted}%")
 }
 
 fn target(metric: &View<'_>, status: Option<&View<'_>>) -> String {

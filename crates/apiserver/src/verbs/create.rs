@@ -33,8 +33,8 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
             [object::name(&object), object::text(&object, "generateName")].into_iter().find(|name| !name.is_empty());
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), name.unwrap_or_default())?;
     }
-    let writer = Writer::new(call, options.dry_run)?;
-    let created = writer.create(object, warnings).await?;
+    let writer = Writer::new(call, &options)?;
+    let created = writer.create(object, warnings).await.map_err(|status| status.in_terms_of(body))?;
     if call.accepted.form.shape == Shape::MetadataList {
         return Err(answer::not_a_list(&call.resource));
     }

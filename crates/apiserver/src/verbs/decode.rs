@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Call;
 use crate::{
-    answer, gotext,
+    answer, gotext, object,
     registry::{Registry, Resource},
     request::FieldValidation,
     schema::{self, StructRef},
@@ -49,7 +49,20 @@ pub(crate) fn body(
 ) -> Result<Value, Status> {
     let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
     check_type(&call.shared.registry, wanted, &json, bytes)?;
-    typed(&call.shared.registry, wanted, &json, validation, warnings)
+    let mut object = typed(&call.shared.registry, wanted, &json, validation, warnings)?;
+    warnings.extend(repeated_owners(&mut object, ""));
+    Ok(object)
+}
+
+/// Drops owners that are listed twice, and says so; `when` is how far the request has come.
+pub(crate) fn repeated_owners(object: &mut Value, when: &str) -> Option<String> {
+    let repeated = object::drop_repeated_owners(object);
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
 }
 
 /// The body as JSON.

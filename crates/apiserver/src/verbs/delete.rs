@@ -1,7 +1,7 @@
 //! Deleting objects: at once, after a grace period, or when the last finalizer is gone.
 
 use http::Response;
-use orrery_store::{Batch, CommitError, Expect, Object};
+use orrery_store::{Batch, CommitError, Expect};
 use serde_json::{Value, json};
 
 use super::{
@@ -24,15 +24,9 @@ use crate::{
 /// Deletes the object the path names.
 pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = options(call, body)?;
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::unowned(call, options.dry_run)?;
     protect(call)?;
-    if call.resource.behaviour.orphans_by_default
-        && options.propagation.is_none()
-        && options.orphan_dependents.is_none()
-        && call.resource.plural == "jobs"
-    {
-        warnings.push("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning".to_owned());
-    }
+    warnings.extend(orphaning(call, &options));
     let deletion = writer.delete(call.name(), &options).await?;
     match deletion {
         Deletion::Done { object, uid } => {
@@ -49,6 +43,12 @@ pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>)
         }
         Deletion::Begun(object) => call.value_answer(200, &outgoing(call, object)),
     }
+}
+
+/// The warning of a deletion that leaves pods behind although nobody asked for that.
+pub(crate) fn orphaning(call: &Call, options: &DeleteOptions) -> Option<String> {
+    let unasked = options.propagation.is_none() && options.orphan_dependents.is_none();
+    (call.resource.plural == "jobs" && unasked).then(|| "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning".to_owned())
 }
 
 /// The options of a deletion: those of the body, or those of the query if there is none.
@@ -77,13 +77,18 @@ pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status>
 
 /// The namespaces without which a cluster is none.
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// The priorities of what a cluster cannot do without.
+const SYSTEM_PRIORITIES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
 fn protect(call: &Call) -> Result<(), Status> {
-    let namespaces = call.resource.group.is_empty() && call.resource.plural == "namespaces";
-    if namespaces && PROTECTED.contains(&call.name()) {
-        return Err(Status::forbidden(call.named(), call.name(), "this namespace may not be deleted"));
-    }
-    Ok(())
+    let why = match (call.resource.group.as_str(), call.resource.plural.as_str()) {
+        ("", "namespaces") if PROTECTED.contains(&call.name()) => "this namespace may not be deleted",
+        ("scheduling.k8s.io", "priorityclasses") if SYSTEM_PRIORITIES.contains(&call.name()) => {
+            "this is a system priority class and cannot be deleted"
+        }
+        _ => return Ok(()),
+    };
+    Err(Status::forbidden(call.named(), call.name(), why))
 }
 
 /// What became of a deletion.
@@ -106,7 +111,7 @@ impl Writer<'_> {
         loop {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
-            self.check_preconditions(&existing, &old, options, name)?;
+            check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
             let removed = self.mark(&mut new, options);
@@ -116,7 +121,7 @@ impl Writer<'_> {
                 return Ok(if removed { Deletion::Done { object: new, uid } } else { Deletion::Begun(new) });
             }
             let batch = if removed {
-                Batch::new().delete(key.clone(), expect)
+                self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
                 Batch::new().put(key.clone(), expect, object::encode(&new))
             };
@@ -133,34 +138,6 @@ impl Writer<'_> {
                 return Err(busy());
             }
         }
-    }
-
-    fn check_preconditions(
-        &self,
-        existing: &Object,
-        old: &Value,
-        options: &DeleteOptions,
-        name: &str,
-    ) -> Result<(), Status> {
-        let uid = object::text(old, "uid");
-        if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-            if self.resource.kind == "Namespace" {
-                let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-                return Err(Status::conflict(named(self.shown), name, &why));
-            }
-            let why = format!(
-                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-            );
-            return Err(Status::conflict(kind(self.shown), name, &why));
-        }
-        let version = existing.modified().to_string();
-        if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
-            let why = format!(
-                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-            );
-            return Err(Status::conflict(kind(self.shown), name, &why));
-        }
-        Ok(())
     }
 
     /// Marks an object for deletion, and says whether it can go at once.
@@ -184,7 +161,7 @@ impl Writer<'_> {
             let at = (self.shared.config.clock)().as_second() + grace;
             let mut metadata = Metadata::of(object);
             if !deleting {
-                metadata.count_generation(self.resource.behaviour.has_generation);
+                metadata.count_generation();
             }
             metadata.set("deletionTimestamp", jiff::Timestamp::from_second(at).unwrap_or_default().to_string());
             metadata.set("deletionGracePeriodSeconds", grace);
@@ -204,6 +181,34 @@ impl Writer<'_> {
         }
         nothing_holds(self.resource, object)
     }
+}
+
+/// Refuses to delete another object, or another version of it, than was meant.
+pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
+    let (name, uid, version) = (object::name(old), object::text(old, "uid"), object::text(old, "resourceVersion"));
+    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+        if shown.kind == "Namespace" {
+            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            return Err(Status::conflict(named(shown), name, &why));
+        }
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict(kind(shown), name, &why));
+    }
+    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
+        if shown.kind == "Namespace" {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+            );
+            return Err(Status::conflict(named(shown), name, &why));
+        }
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(Status::conflict(kind(shown), name, &why));
+    }
+    Ok(())
 }
 
 /// Whether nothing keeps an object that is being deleted.

@@ -18,7 +18,7 @@ use crate::{
     object::{Opening, Stored},
     page::Page,
     registry::{Registry, Resource},
-    request::{Encoding, ListOptions, Shape, SpaceScope, VersionMatch},
+    request::{Encoding, Form, ListOptions, Shape, SpaceScope, VersionMatch},
     schema,
     selector::{FieldSelector, LabelSelector},
     status::Status,
@@ -298,6 +298,7 @@ fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Response<
         ended: false,
         item: if whole { Opening::bare() } else { answer::partial_opening(call.accepted.form) },
         whole,
+        form: call.accepted.form,
         native: is_native(resource),
         all_spaces: call.space == SpaceScope::All,
         resource: resource.clone(),
@@ -321,6 +322,7 @@ struct Items {
     ended: bool,
     item: Opening,
     whole: bool,
+    form: Form,
     native: bool,
     all_spaces: bool,
     resource: Arc<Resource>,
@@ -355,11 +357,15 @@ impl Items {
     fn write(&self, out: &mut Vec<u8>, object: &Object) {
         let space = self.all_spaces.then(|| object.key().space());
         match Stored::of(object) {
-            Some(stored) if !self.whole => stored.write_partial(out, &self.item, space),
-            Some(stored) if self.native => stored.write(out, &self.item, space),
+            Some(stored) if !self.whole && answer::is_whole_metadata(&self.resource) => {
+                stored.write_partial(out, &self.item, space);
+            }
+            Some(stored) if self.whole && self.native => stored.write(out, &self.item, space),
             _ => {
                 let mut value = read(&self.registry, &self.resource, object).unwrap_or_default();
-                if let Value::Object(fields) = &mut value {
+                if !self.whole {
+                    value = answer::partial(&self.resource, &value, self.form);
+                } else if let Value::Object(fields) = &mut value {
                     fields.remove("kind");
                     fields.remove("apiVersion");
                 }

@@ -4,7 +4,7 @@ use http::Response;
 use serde_json::Value;
 
 use super::{
-    Call, Writer,
+    Call, Writer, apply,
     create::{ingest, outgoing},
     update::answer,
 };
@@ -29,7 +29,7 @@ enum Kind {
 
 impl Kind {
     fn of(content_type: &str) -> Option<Self> {
-        match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Some(Self::Json),
             "application/merge-patch+json" => Some(Self::Merge),
             "application/strategic-merge-patch+json" => Some(Self::Strategic),
@@ -46,14 +46,18 @@ pub(crate) fn check_type(content_type: &str) -> Result<(), Status> {
 
 /// Changes the object the path names.
 pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
-    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    if apply::is_apply(&call.content_type) {
+        return apply::apply(call, body, warnings).await;
+    }
+    let options = WriteOptions::of_patch(&call.query)?;
     let patch = Patch::parse(&call.content_type, body)?;
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer { patching: true, ..Writer::new(call, &options)? };
     let change = writer.update(call.name(), warnings, |old, noted| {
         let old = outgoing(call, old.clone());
         let patched = patch.apply(&call.resource, &old)?;
-        let decoded = decode(&call.resource, &patched, options.field_validation, noted)?;
+        let mut decoded = decode(&call.resource, &patched, options.field_validation, noted)?;
         check_identity(call, &decoded, &old)?;
+        noted.extend(super::decode::repeated_owners(&mut decoded, " after mutating admission happens"));
         Ok(ingest(call, decoded))
     });
     answer(call, change.await?)
@@ -69,9 +73,6 @@ pub(crate) enum Patch {
 impl Patch {
     pub(crate) fn parse(content_type: &str, body: &[u8]) -> Result<Self, Status> {
         let kind = Kind::of(content_type).ok_or_else(Status::unsupported_patch)?;
-        if kind == Kind::Apply {
-            return Err(Status::not_implemented("server-side apply is not served yet"));
-        }
         let value = json::parse(body).map_err(|problem| bad_patch(kind, &problem))?;
         match kind {
             Kind::Json => JsonPatch::parse(&value).map(Self::Json).map_err(|error| json_error(&error)),
@@ -114,7 +115,7 @@ impl Patch {
 
 fn bad_patch(kind: Kind, problem: &str) -> Status {
     match kind {
-        Kind::Strategic => Status::bad_request(format!("error decoding patch: {problem}")),
+        Kind::Json | Kind::Merge => Status::bad_request(format!("error decoding patch: {problem}")),
         _ => Status::bad_request(problem),
     }
 }

@@ -21,14 +21,15 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let new = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     check_names(call, &new)?;
     let new = ingest(call, new);
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::new(call, &options)?;
     let key = call.key(call.name())?;
     if call.resource.behaviour.create_on_update && call.subresource().is_none() && call.shared.store.get(&key).is_none()
     {
-        let created = create_instead(call, &writer, new, warnings).await?;
+        let created = create_instead(call, &writer, new, warnings).await.map_err(|status| status.in_terms_of(body))?;
         return call.value_answer(201, &outgoing(call, created));
     }
-    let change = writer.update(call.name(), warnings, |_, _| Ok(new.clone())).await?;
+    let change = writer.update(call.name(), warnings, |_, _| Ok(new.clone())).await;
+    let change = change.map_err(|status| status.in_terms_of(body))?;
     answer(call, change)
 }
 

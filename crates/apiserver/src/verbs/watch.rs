@@ -250,7 +250,9 @@ impl Renderer {
         let space = self.all_spaces.then(|| object.key().space());
         out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
         match self.form.shape {
-            Shape::Metadata => stored.write_partial(out, &self.opening, space),
+            Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
+                stored.write_partial(out, &self.opening, space);
+            }
             Shape::Whole if self.native => stored.write(out, &self.opening, space),
             _ => {
                 let mut value = read(&self.shared.registry, &self.resource, object).unwrap_or_default();
@@ -270,7 +272,7 @@ impl Renderer {
                 self.view.columns = false;
                 table.unwrap_or_default()
             }
-            Shape::Metadata => answer::partial(object, self.form),
+            Shape::Metadata => answer::partial(&self.resource, object, self.form),
             _ => object.clone(),
         };
         // Writing values to memory cannot fail.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{get::revision, kind, named, native, stored};
+use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
 use crate::{
     answer,
     field::FieldError,
-    gotext, kinds,
+    kinds,
     object::{self, Metadata, SPACE_ANNOTATION},
     registry::{Resource, Subresource},
-    request::ROOT,
+    request::{ROOT, WriteOptions},
     schema,
     server::Shared,
     spaces,
@@ -30,6 +30,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) space: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) dry_run: bool,
+    /// Whether the change is a patch: a uid in it is not a condition but a change like any other.
+    pub(crate) patching: bool,
+    /// Who will own what is written; none if the object itself says it already.
+    pub(crate) owner: Option<Owner<'a>>,
 }
 
 /// What became of an object.
@@ -46,7 +50,12 @@ pub(crate) enum Change {
 const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
+    pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
+        Ok(Self { owner: Some(Owner::of(call, options)), ..Self::unowned(call, options.dry_run)? })
+    }
+
+    /// For writes that leave all fields to those who own them.
+    pub(crate) fn unowned(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
         Ok(Self {
             shared: &call.shared,
             resource: native(&call.shared.registry, &call.resource),
@@ -55,6 +64,8 @@ impl<'a> Writer<'a> {
             space: call.one_space()?,
             namespace: call.namespace(),
             dry_run,
+            patching: false,
+            owner: None,
         })
     }
 
@@ -75,7 +86,7 @@ impl<'a> Writer<'a> {
         if metadata.text("resourceVersion") != "0" {
             metadata.remove("resourceVersion");
         }
-        for field in ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata.remove(field);
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
@@ -84,6 +95,12 @@ impl<'a> Writer<'a> {
         } else {
             metadata.remove("namespace");
         }
+        let own_name = metadata.text("name").to_owned();
+        if let Some(owner) = &self.owner {
+            owner.create(&mut object).map_err(|causes| Status::invalid(kind(self.shown), &own_name, causes))?;
+        }
+        self.place().fill(&mut object)?;
+        let mut metadata = Metadata::of(&mut object);
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
@@ -102,9 +119,12 @@ impl<'a> Writer<'a> {
     }
 
     async fn create_named(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+        let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
-        self.refuse(&name, kinds::validate_create(self.resource, &object))?;
+        self.refuse(&name, kinds::validate_addresses(self.resource, &object, None, self.dry_run))?;
+        self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
+        self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
             spaces::hold(&mut object);
@@ -118,7 +138,9 @@ impl<'a> Writer<'a> {
             if self.dry_run {
                 return Ok(object);
             }
+            self.allocation().settle(&asked, &mut object, None)?;
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
             }
@@ -174,7 +196,14 @@ impl<'a> Writer<'a> {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
             let mut noted = Vec::new();
-            let new = change(&old, &mut noted)?;
+            let mut new = change(&old, &mut noted)?;
+            if let Some(owner) = &self.owner {
+                // Four checks of the real server find it in turn, and each lists it.
+                let refuse = |causes: Vec<Cause>| {
+                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+                };
+                owner.update(&old, &mut new).map_err(refuse)?;
+            }
             self.check_version(&new, &existing, name)?;
             let mut new = self.prepare(new, &old, name, &mut noted)?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
@@ -214,7 +243,7 @@ impl<'a> Writer<'a> {
         let given = given.filter(|revision| *revision != Revision::ZERO);
         let uid = object::text(new, "uid");
         let current = stored(existing)?.uid();
-        if !uid.is_empty() && uid != current {
+        if !uid.is_empty() && uid != current && !self.patching {
             let key = crate::versions::storage_key(self.resource, self.namespace, name, self.dry_run);
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
@@ -232,41 +261,44 @@ impl<'a> Writer<'a> {
         }
     }
 
+    pub(super) fn allocation(&self) -> Allocation<'_> {
+        Allocation { shared: self.shared, space: self.space, resource: self.resource }
+    }
+
     /// The new object in its complete form, with everything the client has no say in taken from the old one.
     fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
         let mut metadata = Metadata::of(&mut new);
-        for field in ["name", "namespace", "uid", "creationTimestamp", "generation"] {
+        for field in ["name", "namespace", "creationTimestamp", "generation"] {
             metadata.copy(field, old);
         }
-        for field in ["resourceVersion", "selfLink", "managedFields"] {
-            metadata.remove(field);
+        if metadata.text("uid").is_empty() {
+            metadata.copy("uid", old);
+        }
+        metadata.remove("resourceVersion");
+        if !self.dry_run {
+            // It is not stored; what is only tried out is answered as it came.
+            metadata.remove("selfLink");
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
-        let mut causes = Vec::new();
         if object::is_deleting(old) {
-            let grace = metadata.get("deletionGracePeriodSeconds").cloned();
-            let old_grace = old.pointer("/metadata/deletionGracePeriodSeconds");
-            if let Some(grace) = grace.filter(|grace| Some(grace) != old_grace && !grace.is_null()) {
-                let cause = invalid(
-                    "metadata.deletionGracePeriodSeconds",
-                    format!("Invalid value: {grace}: field is immutable"),
-                );
-                causes.extend([cause.clone(), cause]);
-            }
-            metadata.copy("deletionGracePeriodSeconds", old);
-        } else {
-            metadata.remove("deletionGracePeriodSeconds");
+            metadata.copy("deletionTimestamp", old);
         }
-        metadata.copy("deletionTimestamp", old);
-        causes.extend(new_finalizers(&new, old));
+        if metadata.get("deletionGracePeriodSeconds").is_none() {
+            metadata.copy("deletionGracePeriodSeconds", old);
+        }
         let mut sparse_old = old.clone();
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
-        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old);
-        let errors = kinds::validate_update(self.resource, self.subresource, &new, &sparse_old);
-        causes.extend(repeated(&errors));
-        causes.extend(errors.into_iter().map(Cause::from));
-        if !causes.is_empty() {
-            return Err(Status::invalid(kind(self.shown), name, causes));
+        let asked = self.allocation().asked(&new);
+        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
+        if self.subresource.is_none() {
+            self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(&sparse_old), self.dry_run))?;
+        }
+        self.refuse(name, kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old))?;
+        if self.subresource.is_none() {
+            self.place().judge(&new, Some(&sparse_old))?;
+        }
+        if !self.dry_run {
+            self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
         answer::complete(self.resource, &mut new);
@@ -276,13 +308,15 @@ impl<'a> Writer<'a> {
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
-        if same(existing, &content) {
+        // What is only tried out is answered with fields that are never stored.
+        if (same(existing, &content) && !self.dry_run) || unchanged_but_for_times(existing, old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
         let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
+        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(old))?;
         set_revision(new, existing.modified());
         if self.dry_run {
             return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));
@@ -290,7 +324,7 @@ impl<'a> Writer<'a> {
         match self.shared.store.commit(batch).await {
             Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
             Ok(committed) => {
-                set_revision(new, committed.revision);
+                set_revision(new, committed.revisions.first().copied().flatten().unwrap_or(committed.revision));
                 Ok(Some(Change::Updated(new.take())))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),
@@ -298,12 +332,16 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn place(&self) -> Place<'_> {
+        Place { shared: self.shared, space: self.space, resource: self.resource }
+    }
+
     /// Refuses an object with something wrong with it.
     pub(crate) fn refuse(&self, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(kind(self.shown), name, errors.into_iter().map(Cause::from).collect()))
+        Err(Status::invalid(kind(self.resource), name, errors.into_iter().map(Cause::from).collect()))
     }
 }
 
@@ -323,37 +361,24 @@ fn same(existing: &Object, content: &Content) -> bool {
     segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
 }
 
+/// Whether an object is as it was, but for the times at which its managers are said to have changed it.
+fn unchanged_but_for_times(existing: &Object, old: &Value, new: &mut Value) -> bool {
+    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
+    let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return false };
+    let alike = |(was, is): (&Value, &Value)| {
+        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
+            .iter()
+            .all(|field| was.get(field) == is.get(field))
+    };
+    if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
+        return false;
+    }
+    Metadata::of(new).set("managedFields", was);
+    let unchanged = same(existing, &object::encode(new));
+    Metadata::of(new).set("managedFields", is);
+    unchanged
+}
+
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
     Metadata::of(object).set("resourceVersion", revision.to_string());
-}
-
-fn invalid(field: &str, message: String) -> Cause {
-    Cause { reason: "FieldValueInvalid", message, field: field.to_owned() }
-}
-
-/// What is wrong with labels, annotations and owners is found by four checks of Kubernetes' in turn, and each lists it.
-fn repeated(errors: &[FieldError]) -> Vec<Cause> {
-    const CHECKED: [&str; 3] = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
-    let checked = errors.iter().filter(|error| CHECKED.iter().any(|field| error.field.starts_with(field)));
-    let once: Vec<Cause> = checked.cloned().map(Cause::from).collect();
-    std::iter::repeat_n(once, 3).flatten().collect()
-}
-
-/// Finalizers may only be taken away from what is being deleted. Kubernetes checks this here and with the rest of the
-/// metadata, and lists the cause twice.
-fn new_finalizers(new: &Value, old: &Value) -> Vec<Cause> {
-    if !object::is_deleting(old) {
-        return Vec::new();
-    }
-    let known: Vec<&str> = object::finalizers(old).collect();
-    let added: Vec<String> = object::finalizers(new).filter(|name| !known.contains(name)).map(gotext::quote).collect();
-    if added.is_empty() {
-        return Vec::new();
-    }
-    let list = added.join(", ");
-    let message = format!(
-        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
-    );
-    let cause = Cause { reason: "FieldValueForbidden", message, field: "metadata.finalizers".into() };
-    vec![cause]
 }

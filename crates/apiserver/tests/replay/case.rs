@@ -1,10 +1,11 @@
 //! One recorded conversation.
 
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use orrery_apiserver::{Server, identity::User};
+use orrery_store::{Revision, Scope, Selector, Store};
 use serde_json::{Map, Value, json};
 use tower_service::Service;
 
@@ -35,7 +36,8 @@ impl Case {
     }
 
     /// Runs the case in a namespace of its own and says where the answers differ.
-    pub(crate) async fn replay(&self, server: &Server, namespace: &str) -> Vec<String> {
+    pub(crate) async fn replay(&self, cluster: &Cluster, namespace: &str, patience: Duration) -> Vec<String> {
+        let server = &cluster.server;
         let body = format!(r#"{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{namespace}"}}}}"#);
         let json_type = [("Content-Type".to_owned(), "application/json".to_owned())];
         ask(server, "POST", "/api/v1/namespaces", &json_type, body.into_bytes(), None).await;
@@ -48,7 +50,7 @@ impl Case {
                 step.generate_name()
                     .map(|prefix| prefix.chars().take(58).collect::<String>().replace(namespace, "{ns}")),
             );
-            let answer = step.ask(server).await;
+            let answer = step.ask(cluster, patience).await;
             step.save(&answer, &mut names);
             if let Some(want) = want {
                 let got = generated(&answer.normal(namespace, step.watch().is_some()), &prefixes);
@@ -60,6 +62,45 @@ impl Case {
         }
         ask(server, "DELETE", &format!("/api/v1/namespaces/{namespace}"), &[], Vec::new(), None).await;
         found
+    }
+}
+
+/// The server under test, and the store to wait on.
+pub(crate) struct Cluster {
+    pub(crate) server: Server,
+    pub(crate) store: Store,
+}
+
+impl Cluster {
+    /// Waits until something changes in the resource of a path, and says whether it did in time. The time is real: the store
+    /// does not know the test's clock.
+    async fn changes(&self, path: &str, since: Revision, time: Duration) -> bool {
+        let (group, resource) = resource_of(path);
+        let scope = Scope::resource(group, resource);
+        let Ok(mut watcher) = self.store.watch(scope, Selector::everything(), since) else { return true };
+        let (tell, told) = mpsc::channel();
+        let watching = tokio::spawn(async move {
+            let _ = watcher.next().await;
+            let _ = tell.send(());
+        });
+        let changed = tokio::task::spawn_blocking(move || told.recv_timeout(time).is_ok()).await.unwrap();
+        watching.abort();
+        changed
+    }
+}
+
+/// The group and the resource of a path, as the store knows them.
+fn resource_of(path: &str) -> (&str, &str) {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (group, rest) = match parts.as_slice() {
+        ["api", _, rest @ ..] => ("", rest),
+        ["apis", group, _, rest @ ..] => (*group, rest),
+        _ => ("", &[][..]),
+    };
+    match rest {
+        ["namespaces", _, resource, ..] if !matches!(*resource, "status" | "finalize") => (group, resource),
+        [resource, ..] => (group, resource),
+        [] => (group, "namespaces"),
     }
 }
 
@@ -106,7 +147,7 @@ impl Step {
         if pairs.is_empty() { self.path().to_owned() } else { format!("{}?{}", self.path(), pairs.join("&")) }
     }
 
-    async fn ask(&self, server: &Server) -> Answer {
+    async fn ask(&self, cluster: &Cluster, patience: Duration) -> Answer {
         let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
         for (name, value) in self.0.get("headers").map(Json::fields).unwrap_or_default() {
             headers.retain(|(other, _)| other != name);
@@ -122,15 +163,17 @@ impl Step {
         }
         let body = body.unwrap_or_default().into_bytes();
         let until = self.0.get("until").map(Json::fields).unwrap_or_default();
-        for _ in 0..POLLS {
-            let answer = ask(server, self.method(), &self.target(), &headers, body.clone(), self.watch()).await;
-            if until.iter().all(|(what, wanted)| answer.at(what) == wanted.value()) {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            let seen = cluster.store.revision();
+            let answer =
+                ask(&cluster.server, self.method(), &self.target(), &headers, body.clone(), self.watch()).await;
+            let holds = until.iter().all(|(what, wanted)| answer.at(what) == wanted.value());
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            if holds || left.is_zero() || !cluster.changes(self.path(), seen, left).await {
                 return answer;
             }
-            // Real time: controllers wait for the store, which does not know the test's clock.
-            tokio::task::spawn_blocking(|| std::thread::sleep(POLL)).await.unwrap();
         }
-        ask(server, self.method(), &self.target(), &headers, body, self.watch()).await
     }
 
     fn save(&self, answer: &Answer, names: &mut Vec<(String, String)>) {
@@ -145,10 +188,6 @@ impl Step {
         }
     }
 }
-
-/// How often, and how long apart, an answer that takes a while is asked for.
-const POLLS: usize = 100;
-const POLL: Duration = Duration::from_millis(5);
 
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
@@ -209,8 +248,7 @@ impl Answer {
     fn normal(&self, namespace: &str, watch: bool) -> Value {
         let mut got = Map::from_iter([("code".to_owned(), self.code.as_u16().into())]);
         let warnings = self.headers.get_all(header::WARNING).iter();
-        let warnings: Vec<Value> =
-            warnings.map(|value| text(&String::from_utf8_lossy(value.as_bytes()), namespace).into()).collect();
+        let warnings: Vec<Value> = warnings.map(|value| text(&latin(value.as_bytes()), namespace).into()).collect();
         if !warnings.is_empty() {
             got.insert("warnings".to_owned(), warnings.into());
         }
@@ -239,4 +277,9 @@ impl Answer {
         }
         Value::Object(got)
     }
+}
+
+/// The text of a header as the recordings have it: a character for each byte.
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }

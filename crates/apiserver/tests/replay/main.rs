@@ -2,7 +2,7 @@
 //!
 //! What still differs stands in `tests/differences.toml`, with the reason, and the list can only shrink: a case in it that
 //! is answered equally fails the test too. `REPLAY_RECORD=1` writes the list (and `docs/reference/differences.md`) anew,
-//! `REPLAY_ONLY=<part of a name>` runs and shows a few cases.
+//! `REPLAY_ONLY=<part of a name>` runs and shows a few cases, `REPLAY_CASES=<file.jsonl>` others than ours.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -12,31 +12,44 @@ mod json;
 mod known;
 mod normal;
 
-use std::{collections::BTreeMap, io::Read, path::Path};
+use std::{collections::BTreeMap, io::Read, path::Path, sync::Arc, time::Duration};
 
 use orrery_apiserver::{Config, Server};
 use orrery_store::Store;
 
-use crate::{case::Case, known::Known};
+use crate::{
+    case::{Case, Cluster},
+    known::Known,
+};
+
+/// How long an answer is waited for that takes a while, in real time; not long where it is known not to come.
+const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test(start_paused = true)]
 async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
-    let root_ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into();
-    let server = Server::new(store, Config { root_ca, ..Config::default() });
+    let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
+    let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
+    let server = Server::new(store.clone(), config);
     server.bootstrap().await.unwrap();
     let _controllers = server.start_controllers();
+    let cluster = Cluster { server, store };
+    let known = Known::load();
     let only = std::env::var("REPLAY_ONLY").ok();
+    let foreign = std::env::var("REPLAY_CASES").ok();
+    let files = foreign.as_deref().map_or(vec!["verbs", "kinds", "damaged", "areas", "apply"], |file| vec![file]);
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();
-    for file in ["verbs", "kinds"] {
+    for (number, file) in files.into_iter().enumerate() {
         let (mut all, mut equal) = (0, 0);
         for case in cases(file) {
             if only.as_deref().is_some_and(|part| !case.name.contains(part)) {
                 continue;
             }
-            let namespace = format!("rq-{file}-{all}");
-            let found = case.replay(&server, &namespace).await;
+            let namespace = format!("rq-{number}-{all}");
+            let patience = if known.contains(&case.name) { SHORT } else { LONG };
+            let found = case.replay(&cluster, &namespace, patience).await;
             all += 1;
             equal += usize::from(found.is_empty());
             names.push(case.name.clone());
@@ -49,12 +62,11 @@ async fn recorded_conversations_are_answered_equally() {
             100.0 * f64::from(u32::try_from(equal).unwrap()) / (all.max(1) as f64)
         );
     }
-    if only.is_some() {
+    if only.is_some() || foreign.is_some() {
         let shown = differing.iter().map(|(name, found)| format!("{name}\n{}", found.join("\n")));
         println!("{}", shown.collect::<Vec<_>>().join("\n"));
         return;
     }
-    let known = Known::load();
     if std::env::var_os("REPLAY_RECORD").is_some() {
         known.record(differing.keys());
         write_details(&differing);
@@ -72,9 +84,14 @@ async fn recorded_conversations_are_answered_equally() {
 }
 
 fn cases(file: &str) -> Vec<Case> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cases/{file}.jsonl.gz"));
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let text = if file.ends_with(".jsonl") {
+        std::fs::read_to_string(file).unwrap()
+    } else {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cases/{file}.jsonl.gz"));
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+        text
+    };
     text.lines().filter(|line| !line.is_empty()).map(|line| Case::parse(line).unwrap()).collect()
 }
 

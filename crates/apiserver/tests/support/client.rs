@@ -39,6 +39,10 @@ impl Client {
         self.ask(Method::DELETE, path, "", Vec::new()).await
     }
 
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> (u16, Value) {
+        self.ask(Method::PATCH, path, "application/merge-patch+json", patch.to_string().into_bytes()).await
+    }
+
     /// Asks until the answer is as it must be.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(u16, &Value) -> bool) {
         let asked = async {

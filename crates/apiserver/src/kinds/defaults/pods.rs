@@ -138,10 +138,17 @@ fn moves(image: &str) -> bool {
 
 /// Whether text is the name of a repository: an optional host, then components in lower case.
 fn repository_fits(repository: &str) -> bool {
-    let path = match repository.split_once('/') {
-        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" || host != host.to_lowercase() => path,
-        _ => repository,
+    let (host, path) = match repository.split_once('/') {
+        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" || host != host.to_lowercase() => {
+            (Some(host), path)
+        }
+        _ => (None, repository),
     };
+    // What has neither a host nor a path is looked for in the library of Docker's registry.
+    let library = if host.is_none() && !path.contains('/') { "library/".len() } else { 0 };
+    if !host.is_none_or(host_fits) || library + path.len() > LONGEST_REPOSITORY {
+        return false;
+    }
     let component = |part: &str| {
         let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         edge(part.bytes().next())
@@ -151,6 +158,21 @@ fn repository_fits(repository: &str) -> bool {
             && !part.contains("___")
     };
     path.split('/').all(component)
+}
+
+/// The longest path of a repository.
+const LONGEST_REPOSITORY: usize = 255;
+
+/// Whether text is the name of a host, perhaps with a port.
+fn host_fits(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let label = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    name.split('.').all(label) && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn volume(members: &mut Members) {
@@ -198,6 +220,8 @@ mod tests {
             ("nginx@sha256:0123", false),
             ("Not An Image", false),
             ("UPPER", false),
+            ("../up", false),
+            (&"x".repeat(260), false),
         ] {
             assert_eq!(moves(image), always, "{image}");
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::defaults::{Members, fill, made, text};
+use super::super::defaults::{Members, fill, items_mut, made, text};
 use crate::quantity::Quantity;
 
 /// The part of a pod that a subresource may change.
@@ -32,6 +32,22 @@ pub(super) fn create(members: &mut Members, claimed: Option<Value>) {
     };
     fill(spec, "priority", priority);
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    tolerate_trouble(spec);
+}
+
+/// Readies a changed pod: what was decided when it was made is not asked for again.
+pub(super) fn update(members: &mut Members, before: &Members) {
+    let old = before.get("spec");
+    let Some(spec) = made(members, "spec") else { return };
+    for name in ["priority", "preemptionPolicy"] {
+        if let Some(kept) = old.and_then(|old| old.get(name)) {
+            fill(spec, name, kept.clone());
+        }
+    }
+    tolerate_trouble(spec);
+}
+
+fn tolerate_trouble(spec: &mut Members) {
     for trouble in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         tolerate(spec, trouble);
     }
@@ -89,6 +105,14 @@ pub(super) fn status(members: &mut Members, before: &Members) {
     for name in ["qosClass", "observedGeneration"] {
         if let Some(kept) = old.and_then(|old| old.get(name)) {
             fill(new, name, kept.clone());
+        }
+    }
+    let mut known: Vec<Value> =
+        old.and_then(|old| old.get("conditions")).and_then(Value::as_array).cloned().unwrap_or_default();
+    for condition in items_mut(new, "conditions") {
+        let Some(at) = known.iter().position(|known| known.get("type") == condition.get("type")) else { continue };
+        if let Some(seen) = known.remove(at).get("observedGeneration") {
+            fill(condition, "observedGeneration", seen.clone());
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::defaults::{Members, fill, items_mut, made, text};
-
-/// The lowest and the number of the ports that nodes open for services.
-const NODE_PORTS: (u64, u64) = (30_000, 2768);
+use super::super::{
+    defaults::{Members, fill, items_mut, made, text},
+    service_ranges,
+};
 
 /// Readies a new service.
 ///
@@ -14,6 +14,9 @@ pub(super) fn create(members: &mut Members) {
     let mut draw = Draw::from(members);
     let Some(spec) = made(members, "spec") else { return };
     if text(spec, "type") == "ExternalName" {
+        if let Some(address) = spec.get("clusterIP").cloned() {
+            fill(spec, "clusterIPs", json!([address]));
+        }
         return;
     }
     addresses(spec, &mut draw);
@@ -25,6 +28,7 @@ pub(super) fn update(members: &mut Members, before: &Members) {
     let mut draw = Draw::from(before);
     let old = before.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let Some(spec) = made(members, "spec") else { return };
+    leave_type(spec, &old);
     if text(spec, "type") == "ExternalName" {
         if text(&old, "type") != "ExternalName" {
             for name in ["clusterIP", "clusterIPs"] {
@@ -37,14 +41,55 @@ pub(super) fn update(members: &mut Members, before: &Members) {
         }
         return;
     }
-    for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+    for name in ["clusterIP", "ipFamilies", "ipFamilyPolicy"] {
         if let Some(kept) = old.get(name) {
             fill(spec, name, kept.clone());
         }
     }
+    if spec.get("clusterIP") == old.get("clusterIP") {
+        if let Some(kept) = old.get("clusterIPs") {
+            fill(spec, "clusterIPs", kept.clone());
+        }
+    } else if spec.get("clusterIPs") == old.get("clusterIPs") {
+        // Who changes the one address without the list means the first of the list.
+        spec.remove("clusterIPs");
+    }
     keep_node_ports(spec, &old);
     addresses(spec, &mut draw);
     node_ports(spec, &mut draw);
+}
+
+/// Takes away what only the type that a service had has a use for, where the change leaves it as it was.
+fn leave_type(spec: &mut Members, old: &Members) {
+    let balanced = |spec: &Members| text(spec, "type") == "LoadBalancer";
+    let on_nodes = |spec: &Members| balanced(spec) || text(spec, "type") == "NodePort";
+    let outside = |spec: &Members| on_nodes(spec) || spec.contains_key("externalIPs");
+    let checked = |spec: &Members| balanced(spec) && text(spec, "externalTrafficPolicy") == "Local";
+    let left = |uses: &dyn Fn(&Members) -> bool| uses(old) && !uses(spec);
+    let mut unused = Vec::new();
+    if left(&checked) {
+        unused.push("healthCheckNodePort");
+    }
+    if left(&balanced) {
+        unused.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if left(&outside) {
+        unused.push("externalTrafficPolicy");
+    }
+    let ports = |spec: &Members| -> Vec<Value> {
+        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort")).cloned().collect()
+    };
+    if left(&on_nodes) && ports(spec) == ports(old) {
+        for port in items_mut(spec, "ports") {
+            port.remove("nodePort");
+        }
+    }
+    for name in unused {
+        if spec.get(name) == old.get(name) {
+            spec.remove(name);
+        }
+    }
 }
 
 fn addresses(spec: &mut Members, draw: &mut Draw) {
@@ -58,9 +103,15 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
     let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
-    let families = if dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    let sixth = text(spec, "clusterIP").contains(':');
+    let families = match (dual, sixth) {
+        (true, _) => json!(["IPv4", "IPv6"]),
+        (false, true) => json!(["IPv6"]),
+        (false, false) => json!(["IPv4"]),
+    };
     fill(spec, "ipFamilies", families);
-    if !spec.contains_key("clusterIP") {
+    let fourth = spec.get("ipFamilies").and_then(|families| families.get(0)).is_some_and(|first| first == "IPv4");
+    if fourth && !spec.contains_key("clusterIP") {
         let address = draw.address();
         spec.insert("clusterIP".into(), address.into());
     }
@@ -126,13 +177,15 @@ impl Draw {
         self.0 >> 33
     }
 
-    /// An address of 10.96.0.0/12, beyond those that are handed out by hand.
-    fn address(&mut self) -> String {
-        let host = 256 + self.next() % ((1 << 20) - 512);
-        format!("10.{}.{}.{}", 96 + (host >> 16), host >> 8 & 0xff, host & 0xff)
+    fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(bound)).unwrap_or(0)
     }
 
-    fn node_port(&mut self) -> u64 {
-        NODE_PORTS.0 + self.next() % NODE_PORTS.1
+    fn address(&mut self) -> String {
+        service_ranges::address(self.below(service_ranges::ADDRESSES))
+    }
+
+    fn node_port(&mut self) -> i64 {
+        service_ranges::port(self.below(service_ranges::PORTS))
     }
 }

@@ -1,10 +1,12 @@
-//! Rules for webhooks and bindings of admission policies.
+//! Rules for webhooks, admission policies and their bindings.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Errors,
-    check::{self, Once, faults, list, number, one_of, required, text},
+    access::wildcard_alone,
+    check::{self, Once, faults, list, maybe_text, number, one_of, part, required, required_as, text, texts},
+    serving,
 };
 use crate::{
     field::{FieldError, Path},
@@ -12,50 +14,67 @@ use crate::{
 };
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+/// Words that mean something in CEL.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 
 /// Judges the webhooks of a configuration.
 pub(super) fn webhooks(object: &Value, errors: &mut Errors) {
     let path = Path::ROOT.child("webhooks");
-    let all = list(object, "webhooks");
-    for (at, hook) in all.iter().enumerate() {
-        webhook(hook, &path.index(at), errors);
-    }
-    let mut names = Once::new();
-    for (at, hook) in all.iter().enumerate() {
-        let name = text(hook, "name");
+    let mut names: Vec<&str> = Vec::new();
+    for (at, hook) in list(object, "webhooks").iter().enumerate() {
         let here = path.index(at);
-        if !name.is_empty() {
-            names.check(name, &here.child("name"), errors);
+        webhook(hook, &here, errors);
+        review_versions(hook, &here, errors);
+        let name = text(hook, "name");
+        if !name.is_empty() && names.contains(&name) {
+            errors.push(FieldError::duplicate(&here.child("name"), name));
         }
+        names.push(name);
     }
 }
 
 fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     let name = text(hook, "name");
     let field = path.child("name");
-    if name.is_empty() {
-        errors.push(FieldError::required(&field, ""));
-    } else {
-        let found = format::dns_subdomain(name);
-        if found.is_empty() && name.split('.').count() < 3 {
-            let detail = "should be a domain with at least three segments separated by dots";
-            errors.push(FieldError::invalid(&field, name, detail));
-        }
-        faults(found, name, &field, errors);
+    if required(hook, "name", path, errors)
+        && !check::joined_faults(&format::dns_subdomain(name), name, ",", &field, errors)
+        && name.split('.').count() < 3
+    {
+        let detail = "should be a domain with at least three segments separated by dots";
+        errors.push(FieldError::invalid(&field, name, detail));
     }
-    review_versions(hook, path, errors);
     let rules = path.child("rules");
     for (at, rule) in list(hook, "rules").iter().enumerate() {
         rule_with_operations(rule, &rules.index(at), errors);
     }
     one_of(hook, "failurePolicy", &["Fail", "Ignore"], path, errors);
     one_of(hook, "matchPolicy", &["Equivalent", "Exact"], path, errors);
-    let effects = path.child("sideEffects");
-    match text(hook, "sideEffects") {
-        "" => errors.push(FieldError::required(&effects, "must specify one of None, NoneOnDryRun")),
-        "None" | "NoneOnDryRun" => {}
-        other => errors.push(FieldError::not_supported(&effects, other, &["None", "NoneOnDryRun"])),
+    if hook.get("sideEffects").is_none() {
+        errors.push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"));
     }
+    one_of(hook, "sideEffects", &["None", "NoneOnDryRun"], path, errors);
     if let Some(seconds) = number(hook, "timeoutSeconds").filter(|seconds| !(1..=30).contains(seconds)) {
         let detail = "the timeout value must be between 1 and 30 seconds";
         errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, detail));
@@ -63,87 +82,144 @@ fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     for name in ["namespaceSelector", "objectSelector"] {
         check::selector(hook.get(name), &path.child(name), errors);
     }
-    client(hook.get("clientConfig").unwrap_or(&json!({})), &path.child("clientConfig"), errors);
-    let conditions = path.child("matchConditions");
-    let mut names = Once::new();
-    for (at, condition) in list(hook, "matchConditions").iter().enumerate() {
-        let here = conditions.index(at);
-        names.check(text(condition, "name"), &here.child("name"), errors);
-    }
+    one_of(hook, "reinvocationPolicy", &["IfNeeded", "Never"], path, errors);
+    client(part(hook, "clientConfig"), &path.child("clientConfig"), errors);
+    match_conditions(hook, path, errors);
 }
 
 fn review_versions(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     let field = path.child("admissionReviewVersions");
-    let versions = list(hook, "admissionReviewVersions");
+    let versions = texts(hook, "admissionReviewVersions");
     if versions.is_empty() {
         errors.push(FieldError::required(&field, "must specify one of v1, v1beta1"));
         return;
     }
-    let mut names = Once::new();
-    for (at, version) in versions.iter().filter_map(Value::as_str).enumerate() {
-        let here = field.index(at);
-        names.check(version, &here, errors);
-        faults(format::dns_1035_label(version), version, &here, errors);
+    for (at, version) in versions.iter().enumerate() {
+        if versions[..at].contains(version) {
+            errors.push(FieldError::invalid(&field.index(at), *version, "duplicate version"));
+        } else {
+            faults(format::dns_1035_label(version), version, &field.index(at), errors);
+        }
     }
-    if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
-        errors.push(FieldError::invalid(&field, versions.to_vec(), "must include at least one of v1, v1beta1"));
+    if !versions.iter().any(|version| ["v1", "v1beta1"].contains(version)) {
+        errors.push(FieldError::invalid(&field, versions, "must include at least one of v1, v1beta1"));
     }
 }
 
 fn rule_with_operations(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let lists = [("apiGroups", "API groups"), ("apiVersions", "API versions")];
-    for (name, words) in lists {
-        let values = list(rule, name);
-        let field = path.child(name);
-        if values.is_empty() {
-            errors.push(FieldError::required(&field, ""));
-        }
-        if values.len() > 1 && values.contains(&json!("*")) {
-            let detail = format!("if '*' is present, must not specify other {words}");
-            errors.push(FieldError::invalid(&field, values.to_vec(), &detail));
-        }
-    }
-    let resources = list(rule, "resources");
-    let field = path.child("resources");
-    if resources.is_empty() {
-        errors.push(FieldError::required(&field, ""));
-    }
-    let plain = resources.iter().filter(|resource| resource.as_str().is_some_and(|text| !text.contains('/'))).count();
-    if plain > 1 && resources.contains(&json!("*")) {
-        let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.push(FieldError::invalid(&field, resources.to_vec(), detail));
-    }
-    one_of(rule, "scope", &["*", "Cluster", "Namespaced"], path, errors);
     let operations = list(rule, "operations");
     let field = path.child("operations");
     if operations.is_empty() {
         errors.push(FieldError::required(&field, ""));
     }
-    if operations.len() > 1 && operations.contains(&json!("*")) {
-        let detail = "if '*' is present, must not specify other operations";
-        errors.push(FieldError::invalid(&field, operations.to_vec(), detail));
-    }
-    for (at, operation) in operations.iter().filter_map(Value::as_str).enumerate() {
+    wildcard_alone(operations, "operations", &field, errors);
+    for (at, operation) in texts(rule, "operations").into_iter().enumerate() {
         if !OPERATIONS.contains(&operation) {
             errors.push(FieldError::not_supported(&field.index(at), operation, &OPERATIONS));
         }
     }
+    for (name, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
+        let values = list(rule, name);
+        let field = path.child(name);
+        if values.is_empty() {
+            errors.push(FieldError::required(&field, ""));
+        }
+        wildcard_alone(values, what, &field, errors);
+    }
+    let versions = path.child("apiVersions");
+    for (at, _) in texts(rule, "apiVersions").iter().enumerate().filter(|(_, version)| version.is_empty()) {
+        errors.push(FieldError::required(&versions.index(at), ""));
+    }
+    rule_resources(&texts(rule, "resources"), &path.child("resources"), errors);
+    one_of(rule, "scope", &["*", "Cluster", "Namespaced"], path, errors);
+}
+
+fn rule_resources(resources: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    if resources.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    }
+    // Resources of which all parts were named, and parts that were named of all resources.
+    let (mut whole, mut everywhere): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut plain_last = false;
+    for (at, resource) in resources.iter().enumerate() {
+        let here = path.index(at);
+        if resource.is_empty() {
+            errors.push(FieldError::required(&here, ""));
+            continue;
+        }
+        let Some((name, part)) = resource.split_once('/') else {
+            plain_last = *resource != "*";
+            continue;
+        };
+        let mut refuse = |all: String| {
+            let detail = format!("if '{all}' is present, must not specify {resource}");
+            errors.push(FieldError::invalid(&here, *resource, &detail));
+        };
+        if whole.contains(&name) {
+            refuse(format!("{name}/*"));
+        }
+        if everywhere.contains(&part) {
+            refuse(format!("*/{part}"));
+        }
+        if part == "*" {
+            whole.push(name);
+        }
+        if name == "*" {
+            everywhere.push(part);
+        }
+    }
+    if resources.len() > 1 && resources.contains(&"*/*") {
+        let detail = "if '*/*' is present, must not specify other resources";
+        errors.push(FieldError::invalid(path, resources.to_vec(), detail));
+    }
+    if plain_last && resources.contains(&"*") {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        errors.push(FieldError::invalid(path, resources.to_vec(), detail));
+    }
 }
 
 fn client(config: &Value, path: &Path<'_>, errors: &mut Errors) {
-    match (config.get("url").and_then(Value::as_str), config.get("service")) {
+    match (maybe_text(config, "url"), config.get("service")) {
         (None, None) | (Some(_), Some(_)) => {
             errors.push(FieldError::required(path, "exactly one of url or service is required"));
         }
         (Some(url), None) => web_address(url, &path.child("url"), errors),
         (None, Some(service)) => {
             let path = path.child("service");
-            required(service, "name", &path, errors);
-            required(service, "namespace", &path, errors);
-            let port = number(service, "port").unwrap_or(443);
-            for fault in format::port_number(port) {
-                errors.push(FieldError::invalid(&path.child("port"), port, &format!("port is not valid: {fault}")));
+            // Upstream confuses the two.
+            for (name, shown) in [("namespace", "name"), ("name", "namespace")] {
+                if text(service, name).is_empty() {
+                    errors.push(FieldError::required(&path.child(shown), ""));
+                }
             }
+            serving::service_port(service, &path, errors);
+            service_path(text(service, "path"), &path.child("path"), errors);
+        }
+    }
+}
+
+fn service_path(target: &str, path: &Path<'_>, errors: &mut Errors) {
+    match target {
+        "" | "/" => return,
+        "//" => {
+            errors.push(FieldError::invalid(path, target, "segment[0] may not be empty"));
+            return;
+        }
+        _ => {}
+    }
+    if !target.starts_with('/') {
+        errors.push(FieldError::invalid(path, target, "must start with a '/'"));
+    }
+    let mut characters = target.chars();
+    characters.next();
+    let steps = characters.as_str();
+    for (at, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
+        if step.is_empty() {
+            errors.push(FieldError::invalid(path, target, &format!("segment[{at}] may not be empty")));
+            continue;
+        }
+        for fault in format::dns_subdomain(step) {
+            errors.push(FieldError::invalid(path, target, &format!("segment[{at}]: {fault}")));
         }
     }
 }
@@ -154,14 +230,14 @@ fn web_address(url: &str, path: &Path<'_>, errors: &mut Errors) {
     if scheme != "https" {
         errors.push(FieldError::invalid(path, scheme, &format!("'https' is the only allowed URL scheme{form}")));
     }
-    let (rest, fragment) = rest.split_once('#').map_or((rest, ""), |(rest, fragment)| (rest, fragment));
-    let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, query)| (rest, query));
-    let host = rest.split('/').next().unwrap_or_default();
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
+    let (user, host) = host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user), host));
     if host.is_empty() {
         errors.push(FieldError::invalid(path, host, &format!("host must be specified{form}")));
     }
-    if host.contains('@') {
-        let user = host.split('@').next().unwrap_or_default();
+    if let Some(user) = user {
         errors.push(FieldError::invalid(path, user, "user information is not permitted in the URL"));
     }
     if !fragment.is_empty() {
@@ -172,46 +248,221 @@ fn web_address(url: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges the binding of an admission policy.
-pub(super) fn policy_binding(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = text(spec, "policyName");
-    if required(spec, "policyName", path, errors) {
-        faults(format::dns_subdomain(policy), policy, &path.child("policyName"), errors);
+/// Conditions under which something is looked at. What they say is not compiled yet.
+fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let all = list(holder, "matchConditions");
+    let path = path.child("matchConditions");
+    if all.len() > 64 {
+        errors.push(FieldError::too_many(&path, all.len(), 64));
     }
-    if let Some(reference) = spec.get("paramRef") {
-        let path = path.child("paramRef");
-        let detail = "name and selector are mutually exclusive";
-        match (text(reference, "name"), reference.get("selector")) {
-            ("", None) => errors.push(FieldError::required(&path, "one of name or selector must be specified")),
-            ("", Some(_)) | (_, None) => {}
-            (_, Some(_)) => {
-                errors.push(FieldError::forbidden(&path.child("name"), detail));
-                errors.push(FieldError::forbidden(&path.child("selector"), detail));
+    let mut names: Vec<&str> = Vec::new();
+    for (at, condition) in all.iter().enumerate() {
+        let here = path.index(at);
+        if text(condition, "expression").trim().is_empty() {
+            errors.push(FieldError::required(&here.child("expression"), ""));
+        }
+        required_as(condition, "name", format::qualified_name, &here, errors);
+        let name = text(condition, "name");
+        if !name.is_empty() && names.contains(&name) {
+            errors.push(FieldError::duplicate(&here.child("name"), name));
+        }
+        names.push(name);
+    }
+}
+
+/// Judges an admission policy.
+pub(super) fn policy(object: &Value, errors: &mut Errors) {
+    let (name, spec) = (text(part(object, "metadata"), "name"), part(object, "spec"));
+    let path = Path::ROOT.child("spec");
+    match spec.get("failurePolicy") {
+        None => errors.push(FieldError::required(&path.child("failurePolicy"), "")),
+        Some(_) => one_of(spec, "failurePolicy", &["Fail", "Ignore"], &path, errors),
+    }
+    if let Some(kind) = spec.get("paramKind") {
+        param_kind(kind, &path.child("paramKind"), errors);
+    }
+    let constraints = path.child("matchConstraints");
+    match spec.get("matchConstraints") {
+        None => errors.push(FieldError::required(&constraints, "")),
+        Some(wanted) => {
+            match_resources(wanted, &constraints, errors);
+            if list(wanted, "resourceRules").is_empty() {
+                errors.push(FieldError::required(&constraints.child("resourceRules"), ""));
             }
         }
-        let action = text(reference, "parameterNotFoundAction");
-        if action.is_empty() {
-            errors.push(FieldError::required(&path.child("parameterNotFoundAction"), ""));
+    }
+    match_conditions(spec, &path, errors);
+    variables(spec, &path.child("variables"), errors);
+    let (validations, annotations) = (path.child("validations"), path.child("auditAnnotations"));
+    if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
+        let detail = "validations or auditAnnotations must contain at least one item";
+        errors.push(FieldError::required(&validations, detail));
+        errors.push(FieldError::required(&annotations, detail));
+        return;
+    }
+    for (at, validation) in list(spec, "validations").iter().enumerate() {
+        self::validation(validation, &validations.index(at), errors);
+    }
+    audit_annotations(spec, name, &annotations, errors);
+}
+
+fn param_kind(kind: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let version = text(kind, "apiVersion");
+    let field = path.child("apiVersion");
+    match version.matches('/').count() {
+        _ if version.is_empty() => errors.push(FieldError::required(&field, "")),
+        0 | 1 => {
+            let (group, version_part) = version.split_once('/').unwrap_or(("", version));
+            if !group.is_empty() {
+                check::joined_faults(&format::dns_subdomain(group), group, ",", &field, errors);
+            }
+            if version_part.is_empty() {
+                errors.push(FieldError::invalid(&field, version, "version must be specified"));
+            } else {
+                check::joined_faults(&format::dns_1035_label(version_part), version_part, ",", &field, errors);
+            }
+        }
+        _ => {
+            let detail = format!("unexpected GroupVersion string: {version}");
+            errors.push(FieldError::invalid(&field, version, &detail));
+        }
+    }
+    let name = text(kind, "kind");
+    if required(kind, "kind", path, errors) {
+        let found = format::dns_1035_label(&name.to_lowercase());
+        if !found.is_empty() {
+            let detail = format!("may have mixed case, but should otherwise match: {}", found.join(","));
+            errors.push(FieldError::invalid(&path.child("kind"), name, &detail));
+        }
+    }
+}
+
+fn match_resources(wanted: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match wanted.get("matchPolicy") {
+        None => errors.push(FieldError::required(&path.child("matchPolicy"), "")),
+        Some(_) => one_of(wanted, "matchPolicy", &["Equivalent", "Exact"], path, errors),
+    }
+    for name in ["namespaceSelector", "objectSelector"] {
+        match wanted.get(name) {
+            None => errors.push(FieldError::required(&path.child(name), "")),
+            Some(selector) => check::selector(Some(selector), &path.child(name), errors),
+        }
+    }
+    for name in ["resourceRules", "excludeResourceRules"] {
+        let path = path.child(name);
+        for (at, rule) in list(wanted, name).iter().enumerate() {
+            let here = path.index(at);
+            let names_path = here.child("resourceNames");
+            let mut once = Once::new();
+            for (at, name) in texts(rule, "resourceNames").into_iter().enumerate() {
+                faults(format::path_segment(name), name, &names_path.index(at), errors);
+                once.check(name, &names_path.index(at), errors);
+            }
+            rule_with_operations(rule, &here, errors);
+        }
+    }
+}
+
+fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for (at, variable) in list(spec, "variables").iter().enumerate() {
+        let here = path.index(at);
+        let name = text(variable, "name");
+        if name.trim().is_empty() {
+            errors.push(FieldError::required(&here.child("name"), "name is not specified"));
+        } else if !format::identifier(name).is_empty() || RESERVED.contains(&name) {
+            errors.push(FieldError::invalid(&here.child("name"), name, "must be a valid CEL identifier"));
+        }
+        if text(variable, "expression").trim().is_empty() {
+            errors.push(FieldError::required(&here.child("expression"), "expression is not specified"));
+        }
+    }
+}
+
+fn validation(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if text(validation, "expression").trim().is_empty() {
+        errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
+    }
+    for name in ["messageExpression", "message"] {
+        let said = text(validation, name);
+        if !said.is_empty() && said.trim().is_empty() {
+            errors.push(FieldError::invalid(&path.child(name), said, "must be non-empty if specified"));
+        } else if name == "message" && said.trim().contains(['\n', '\r']) {
+            errors.push(FieldError::invalid(&path.child(name), said, "must not contain line breaks"));
+        }
+    }
+    one_of(validation, "reason", &["Forbidden", "Invalid", "RequestEntityTooLarge"], path, errors);
+}
+
+fn audit_annotations(spec: &Value, policy: &str, path: &Path<'_>, errors: &mut Errors) {
+    let all = list(spec, "auditAnnotations");
+    if all.len() > 20 {
+        let shown: Vec<String> = all
+            .iter()
+            .map(|annotation| super::shown::internal("io.k8s.api.admissionregistration.v1.AuditAnnotation", annotation))
+            .collect();
+        let detail = "must not have more than 20 auditAnnotations";
+        errors.push(FieldError::invalid_shown(path, &format!("[{}]", shown.join(",")), detail));
+    }
+    let mut keys = Once::new();
+    for (at, annotation) in all.iter().enumerate() {
+        let here = path.index(at);
+        let (key, field) = (text(annotation, "key"), here.child("key"));
+        if policy.is_empty() {
+            errors.push(FieldError::invalid(&field, key, "requires metadata.name be non-empty"));
         } else {
-            one_of(reference, "parameterNotFoundAction", &["Deny", "Allow"], &path, errors);
+            let name = format!("{policy}/{key}");
+            faults(format::qualified_name(&name), &name, &field, errors);
         }
+        let expression = text(annotation, "valueExpression").trim();
+        let expression_path = here.child("valueExpression");
+        if expression.is_empty() {
+            errors.push(FieldError::required(&expression_path, "valueExpression is not specified"));
+        } else if expression.len() > 5 << 10 {
+            errors.push(FieldError::required(&expression_path, "must not exceed 5120 bytes in length"));
+        }
+        keys.check(key, &field, errors);
     }
-    let actions = list(spec, "validationActions");
-    let field = path.child("validationActions");
-    if actions.is_empty() {
-        errors.push(FieldError::required(&field, "at least one validation action is required"));
+}
+
+/// Judges the binding of an admission policy.
+pub(super) fn policy_binding(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    required_as(spec, "policyName", format::dns_subdomain, path, errors);
+    if let Some(reference) = spec.get("paramRef") {
+        param_reference(reference, &path.child("paramRef"), errors);
     }
-    let mut names = Once::new();
-    for (at, action) in actions.iter().filter_map(Value::as_str).enumerate() {
+    if let Some(wanted) = spec.get("matchResources") {
+        match_resources(wanted, &path.child("matchResources"), errors);
+    }
+    let (actions, field) = (texts(spec, "validationActions"), path.child("validationActions"));
+    let mut once = Once::new();
+    for (at, action) in actions.iter().enumerate() {
         let choices = ["Audit", "Deny", "Warn"];
-        if !choices.contains(&action) {
-            errors.push(FieldError::not_supported(&field.index(at), action, &choices));
+        if !choices.contains(action) {
+            errors.push(FieldError::not_supported(&field.index(at), *action, &choices));
         }
-        names.check(action, &field.index(at), errors);
+        once.check(action, &field.index(at), errors);
     }
-    if actions.contains(&json!("Deny")) && actions.contains(&json!("Warn")) {
+    if actions.contains(&"Deny") && actions.contains(&"Warn") {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
                       headers serves no purpose)";
-        errors.push(FieldError::invalid(&field, actions.to_vec(), detail));
+        errors.push(FieldError::invalid(&field, actions, detail));
+    } else if actions.is_empty() {
+        errors.push(FieldError::required(&field, "at least one validation action is required"));
     }
+}
+
+fn param_reference(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let exclusive = "name and selector are mutually exclusive";
+    let (name, selector) = (text(reference, "name"), reference.get("selector"));
+    faults(format::path_segment(name), name, &path.child("name"), errors);
+    if !name.is_empty() && selector.is_some() {
+        errors.push(FieldError::forbidden(&path.child("name"), exclusive));
+    }
+    check::selector(selector, &path.child("selector"), errors);
+    match (name, selector) {
+        ("", None) => errors.push(FieldError::required(path, "one of name or selector must be specified")),
+        ("", Some(_)) | (_, None) => {}
+        (_, Some(_)) => errors.push(FieldError::forbidden(&path.child("selector"), exclusive)),
+    }
+    check::required_one_of(reference, "parameterNotFoundAction", &["Deny", "Allow"], path, errors);
 }

@@ -6,6 +6,9 @@ const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// What is wrong with a schedule.
 pub(super) fn fault(schedule: &str) -> Option<String> {
+    // A zone in front is refused elsewhere; what follows it is judged all the same.
+    let zoned = ["TZ=", "CRON_TZ="].iter().any(|prefix| schedule.starts_with(prefix));
+    let schedule = schedule.split_once(' ').filter(|_| zoned).map_or(schedule, |(_, rest)| rest.trim());
     if let Some(rest) = schedule.strip_prefix('@') {
         if DESCRIPTORS.contains(&schedule) || rest.starts_with("every ") {
             return None;

@@ -18,13 +18,21 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 /// How names of a kind are checked; the flag says that only the beginning of the name is known.
 type NameRule = fn(&str, bool) -> Faults;
 
-/// Judges the metadata of a new object.
-pub(super) fn create(resource: &Resource, object: &Value, errors: &mut Errors) {
+/// Judges the metadata of an object as its kind does.
+pub(super) fn whole(resource: &Resource, object: &Value, errors: &mut Errors) {
+    judge(resource, object, name_rule(resource), qualified_finalizers(resource), errors);
+}
+
+/// Judges the metadata of an object by what holds for every kind.
+pub(super) fn common(resource: &Resource, object: &Value, errors: &mut Errors) {
+    judge(resource, object, segment, false, errors);
+}
+
+fn judge(resource: &Resource, object: &Value, rule: NameRule, qualified: bool, errors: &mut Errors) {
     let empty = Map::new();
     let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
     let path = Path::ROOT.child("metadata");
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
-    let rule = name_rule(resource);
     let generate = text("generateName");
     if !generate.is_empty() {
         let field = path.child("generateName");
@@ -49,50 +57,28 @@ pub(super) fn create(resource: &Resource, object: &Value, errors: &mut Errors) {
         errors.push(FieldError::invalid(&path.child("generation"), generation, "must be greater than or equal to 0"));
     }
     shared(metadata, &path, errors);
-    finalizers(metadata, &path, qualified_finalizers(resource), errors);
+    let finalizers = texts(metadata, "finalizers");
+    finalizer_names(&finalizers, &path.child("finalizers"), errors);
+    if qualified {
+        qualified_names(&finalizers, &path.child("finalizers"), errors);
+    }
 }
 
 /// Whether the kind wants a domain in front of finalizers that are not standard ones.
-fn qualified_finalizers(resource: &Resource) -> bool {
-    let generic = ["coordination.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io"];
-    !generic.contains(&resource.group.as_str()) && !matches!(resource.kind.as_str(), "Event" | "PodDisruptionBudget")
+pub(super) fn qualified_finalizers(resource: &Resource) -> bool {
+    const PLAIN: [&str; 4] =
+        ["coordination.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io", "node.k8s.io"];
+    !PLAIN.contains(&resource.group.as_str()) && resource.kind != "Event"
 }
 
-/// Kinds of which the metadata is judged once more with the whole object.
-const JUDGED_WHOLE: [&str; 9] = [
-    "ConfigMap",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "Role",
-    "ClusterRole",
-    "RoleBinding",
-    "ClusterRoleBinding",
-    "PersistentVolume",
-];
-
-/// Judges a change of metadata. As upstream does, the change is judged for all kinds and then by most kinds themselves, so that each
-/// fault stands there more than once.
-pub(super) fn update(resource: &Resource, new: &Value, old: &Value, errors: &mut Errors) {
-    change(new, old, errors);
-    if resource.kind != "PodDisruptionBudget" {
-        change(new, old, errors);
-    }
-    if JUDGED_WHOLE.contains(&resource.kind.as_str())
-        && let Some(metadata) = new.get("metadata").and_then(Value::as_object)
-    {
-        let path = Path::ROOT.child("metadata");
-        shared(metadata, &path, errors);
-        finalizers(metadata, &path, qualified_finalizers(resource), errors);
-    }
-}
-
-fn change(new: &Value, old: &Value, errors: &mut Errors) {
+/// Judges a change of metadata.
+pub(super) fn change(new: &Value, old: &Value, qualified: bool, errors: &mut Errors) {
     let metadata = |object: &Value| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let (new, old) = (metadata(new), metadata(old));
     let path = Path::ROOT.child("metadata");
+    let finalizers = texts(&new, "finalizers");
     if old.contains_key("deletionTimestamp") {
-        no_new_finalizers(&new, &old, &path, errors);
+        no_new_finalizers(&finalizers, &texts(&old, "finalizers"), &path, errors);
     }
     for name in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new.get(name) != old.get(name) {
@@ -101,6 +87,9 @@ fn change(new: &Value, old: &Value, errors: &mut Errors) {
         }
     }
     shared(&new, &path, errors);
+    if qualified {
+        qualified_names(&finalizers, &path.child("finalizers"), errors);
+    }
 }
 
 fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
@@ -112,29 +101,18 @@ fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
 /// How names of a kind are checked.
 fn name_rule(resource: &Resource) -> NameRule {
     match resource.kind.as_str() {
-        "Event" | "PodDisruptionBudget" => |name, prefix| {
-            if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
-        },
+        "Event" | "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
         "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
-        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => |name, prefix| {
-            if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
-        },
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
-        "IPAddress" => |name, _| match name.parse::<std::net::IpAddr>() {
-            Ok(address) if address.to_string() == name => Faults::new(),
-            Ok(address) => vec![format!("must be in canonical form (\"{address}\")")],
-            Err(_) if has_leading_zeros(name) => vec!["must not have leading 0s".to_owned()],
-            Err(_) => format::ip_address(name),
-        },
+        "IPAddress" => |name, _| format::canonical_ip_address(name),
         _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
     }
 }
 
-/// Whether an address would be one if its numbers were written without zeros in front.
-fn has_leading_zeros(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('.').collect();
-    parts.len() == 4 && parts.iter().all(|part| part.parse::<u32>().is_ok_and(|number| number < 256))
+/// A name that can be part of an address.
+fn segment(name: &str, prefix: bool) -> Faults {
+    if prefix { format::path_segment_prefix(name) } else { format::path_segment(name) }
 }
 
 /// The beginning of a name as it would go on: a dash at its end is no longer the last character.
@@ -211,35 +189,41 @@ fn shown(owner: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn finalizers(metadata: &Map<String, Value>, path: &Path<'_>, qualified: bool, errors: &mut Errors) {
-    let path = path.child("finalizers");
-    let all: Vec<&str> =
-        metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    for finalizer in &all {
-        errors.extend(
-            format::qualified_name(finalizer).iter().map(|fault| FieldError::invalid(&path, *finalizer, fault)),
-        );
+/// The texts of a list.
+fn texts<'a>(metadata: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
+    metadata.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn finalizer_names(all: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    for finalizer in all {
+        errors
+            .extend(format::qualified_name(finalizer).iter().map(|fault| FieldError::invalid(path, *finalizer, fault)));
     }
     if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
         let shown: Vec<Value> = all.iter().map(|finalizer| Value::from(*finalizer)).collect();
-        errors.push(FieldError::invalid(&path, shown, "finalizer orphan and foregroundDeletion cannot be both set"));
-    }
-    for (at, finalizer) in all.iter().enumerate() {
-        if qualified && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path.index(at), *finalizer, detail));
-        }
+        errors.push(FieldError::invalid(path, shown, "finalizer orphan and foregroundDeletion cannot be both set"));
     }
 }
 
-fn no_new_finalizers(new: &Map<String, Value>, old: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
-    let all = |metadata: &Map<String, Value>| -> Vec<String> {
-        let list = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-        list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let before = all(old);
-    let mut added: Vec<String> = all(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
-    added.sort();
+/// Finalizers that are not standard ones have a domain in front.
+fn qualified_names(all: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    for (at, finalizer) in all.iter().enumerate() {
+        qualified_finalizer(finalizer, &path.index(at), errors);
+    }
+}
+
+/// A finalizer that is not a standard one has a domain in front.
+pub(super) fn qualified_finalizer(finalizer: &str, path: &Path<'_>, errors: &mut Errors) {
+    if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(FieldError::invalid(path, finalizer, detail));
+    }
+}
+
+fn no_new_finalizers(new: &[&str], old: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    let mut added: Vec<&str> = new.iter().copied().filter(|finalizer| !old.contains(finalizer)).collect();
+    added.sort_unstable();
+    added.dedup();
     if !added.is_empty() {
         let shown: Vec<String> = added.iter().map(|finalizer| crate::field::quote(finalizer)).collect();
         let detail = format!(

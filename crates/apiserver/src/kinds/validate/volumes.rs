@@ -4,48 +4,20 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    check::{Once, faults, list, number, one_of, required, text},
+    check::{self, faults, list, maybe_text, number, part, quantity, required, text},
+    containers, disks,
+    environment::{self, Told},
+    serving, shown, storage, templates,
 };
 use crate::{
     field::{FieldError, Path},
     format,
 };
 
-/// Judges the volumes of a specification of pods.
-pub(super) fn volumes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.child("volumes");
-    let mut names = Once::new();
-    for (at, volume) in list(spec, "volumes").iter().enumerate() {
-        let here = path.index(at);
-        source(volume, spec, &here, errors);
-        let name = text(volume, "name");
-        if required(volume, "name", &here, errors) {
-            faults(format::dns_label(name), name, &here.child("name"), errors);
-            names.check(name, &here.child("name"), errors);
-        }
-    }
-}
+const SECOND: &str = "may not specify more than 1 volume type";
 
-/// A volume comes from one place.
-fn source(volume: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut given = 0;
-    for kind in SOURCES {
-        let Some(source) = volume.get(*kind) else { continue };
-        let path = path.child(kind);
-        given += 1;
-        if given > 1 {
-            errors.push(FieldError::forbidden(&path, "may not specify more than 1 volume type"));
-            continue;
-        }
-        one_source(kind, source, spec, &path, errors);
-    }
-    if given == 0 {
-        errors.push(FieldError::required(path, "must specify a volume type"));
-    }
-}
-
-/// In the order in which a second one is noticed.
-const SOURCES: &[&str] = &[
+/// Where volumes come from, in the order in which a second one is noticed.
+const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
     "gitRepo",
@@ -63,9 +35,9 @@ const SOURCES: &[&str] = &[
     "quobyte",
     "downwardAPI",
     "fc",
+    "flexVolume",
     "configMap",
     "azureFile",
-    "flexVolume",
     "vsphereVolume",
     "photonPersistentDisk",
     "portworxVolume",
@@ -78,69 +50,137 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-fn one_source(kind: &str, source: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    match kind {
-        "hostPath" => host_path(source, path, errors),
-        "secret" => {
-            required(source, "secretName", path, errors);
-            modes(source, path, errors);
-            items(source, path, errors);
+/// Judges the volumes of a specification of pods, and returns those that nothing is wrong with. `pod` is the name of the pod where
+/// there is one already.
+pub(super) fn volumes<'a>(spec: &'a Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) -> Vec<&'a Value> {
+    let path = path.child("volumes");
+    let mut sound: Vec<&Value> = Vec::new();
+    let all = list(spec, "volumes");
+    for (at, volume) in all.iter().enumerate() {
+        let here = path.index(at);
+        let before = errors.len();
+        source(volume, pod, &here, errors);
+        let name = text(volume, "name");
+        check::required_as(volume, "name", format::dns_label, &here, errors);
+        if sound.iter().any(|other| text(other, "name") == name) {
+            errors.push(FieldError::duplicate(&here.child("name"), name));
         }
-        "configMap" => {
-            required(source, "name", path, errors);
-            modes(source, path, errors);
+        if errors.len() == before {
+            sound.push(volume);
+        }
+        let claim = text(part(volume, "persistentVolumeClaim"), "claimName");
+        let makes = |other: &Value| {
+            other.get("ephemeral").is_some() && pod.is_some_and(|pod| claim == format!("{pod}-{}", text(other, "name")))
+        };
+        if volume.get("persistentVolumeClaim").is_some() && all.iter().any(makes) {
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.push(FieldError::invalid(&here.child("persistentVolumeClaim.claimName"), claim, detail));
+        }
+    }
+    sound
+}
+
+/// A volume comes from one place.
+fn source(volume: &Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) {
+    let name = text(volume, "name");
+    let mut given = 0;
+    for kind in SOURCES {
+        let Some(source) = volume.get(kind) else { continue };
+        given += 1;
+        if given > 1 {
+            // Two of the names are misspelt upstream.
+            let shown = match kind {
+                "cephfs" => "cephFS",
+                "downwardAPI" => "downwarAPI",
+                kind => kind,
+            };
+            errors.push(FieldError::forbidden(&path.child(shown), SECOND));
+        } else {
+            one_source(kind, source, pod, &path.child(kind), errors);
+            if kind == "gcePersistentDisk" {
+                disks::disk(kind, source, false, &path.child("persistentDisk"), errors);
+            }
+        }
+        match kind {
+            "iscsi" if disks::is_long_portal(name, source) => {
+                errors.push(FieldError::invalid(&path.child("name"), name, disks::LONG_PORTAL));
+            }
+            "ephemeral" if given == 1 && !name.is_empty() => {
+                let Some(pod) = pod.filter(|pod| !pod.is_empty()) else { continue };
+                let claim = format!("{pod}-{name}");
+                for fault in format::dns_subdomain(&claim) {
+                    let detail = format!("PVC name {}: {fault}", crate::field::quote(&claim));
+                    errors.push(FieldError::invalid(&path.child("name"), name, &detail));
+                }
+            }
+            _ => {}
+        }
+    }
+    if given == 0 {
+        errors.push(FieldError::required(path, "must specify a volume type"));
+    }
+}
+
+fn one_source(kind: &str, source: &Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) {
+    match kind {
+        "emptyDir" => {
+            if quantity(source.get("sizeLimit")).is_some_and(|size| size.sign() < 0) {
+                let detail = "SizeLimit field must be a valid resource quantity";
+                errors.push(FieldError::forbidden(&path.child("sizeLimit"), detail));
+            }
+        }
+        "gitRepo" => {
+            required(source, "repository", path, errors);
+            relative_path(text(source, "directory"), &path.child("directory"), errors);
+        }
+        "secret" | "configMap" => {
+            required(source, if kind == "secret" { "secretName" } else { "name" }, path, errors);
+            mode(source, "defaultMode", path, errors);
             items(source, path, errors);
         }
         "persistentVolumeClaim" => {
             required(source, "claimName", path, errors);
         }
-        "nfs" => {
-            required(source, "server", path, errors);
-            let target = text(source, "path");
-            if required(source, "path", path, errors) && !target.starts_with('/') {
-                errors.push(FieldError::invalid(&path.child("path"), target, "must be an absolute path"));
-            }
-        }
         "csi" => {
-            let driver = text(source, "driver");
-            required(source, "driver", path, errors);
-            faults(format::dns_subdomain(&driver.to_lowercase()), driver, &path.child("driver"), errors);
+            disks::driver_name(source, "driver", path, errors);
+            if let Some(secret) = source.get("nodePublishSecretRef") {
+                let name = text(secret, "name");
+                if required(secret, "name", &path.child("nodePublishSecretRef"), errors) {
+                    faults(format::dns_subdomain(name), name, &path.child("name"), errors);
+                }
+            }
         }
-        "ephemeral" if source.get("volumeClaimTemplate").is_none() => {
-            errors.push(FieldError::required(&path.child("volumeClaimTemplate"), ""));
+        "ephemeral" => match source.get("volumeClaimTemplate") {
+            None => errors.push(FieldError::required(&path.child("volumeClaimTemplate"), "")),
+            Some(template) => {
+                let path = path.child("volumeClaimTemplate");
+                templates::metadata(part(template, "metadata"), &path.child("metadata"), errors);
+                storage::claim_spec(part(template, "spec"), &path.child("spec"), errors);
+            }
+        },
+        "image" => {
+            if pod.is_some() {
+                required(source, "reference", path, errors);
+            }
+            containers::pull_policy(source, "pullPolicy", path, errors);
         }
-        "projected" => projected(source, spec, path, errors),
         "downwardAPI" => {
-            modes(source, path, errors);
-            for item in list(source, "items") {
-                local_path(item, path, errors);
+            mode(source, "defaultMode", path, errors);
+            for file in list(source, "items") {
+                told_file(file, path, errors);
             }
         }
-        "emptyDir" => {
-            let negative = text(source, "sizeLimit").starts_with('-');
-            if negative {
-                let detail = "SizeLimit field must be a valid resource quantity";
-                errors.push(FieldError::forbidden(&path.child("sizeLimit"), detail));
-            }
-        }
-        _ => {}
+        "projected" => projected(source, path, errors),
+        // Judged under another name.
+        "gcePersistentDisk" => {}
+        _ => disks::disk(kind, source, false, path, errors),
     }
 }
 
-/// Judges a path of the node.
-pub(super) fn host_path(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let target = text(source, "path");
-    if required(source, "path", path, errors) && target.split('/').any(|part| part == "..") {
-        errors.push(FieldError::invalid(&path.child("path"), target, "must not contain '..'"));
-    }
-    let kinds = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-    one_of(source, "type", &kinds, path, errors);
-}
-
-fn modes(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if let Some(mode) = number(source, "defaultMode").filter(|mode| !(0..=0o777).contains(mode)) {
+fn mode(holder: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(mode) = number(holder, name).filter(|mode| !(0..=0o777).contains(mode)) {
         let detail = "must be a number between 0 and 0777 (octal), both inclusive";
-        errors.push(FieldError::invalid(&path.child("defaultMode"), mode, detail));
+        errors.push(FieldError::invalid(&path.child(name), mode, detail));
     }
 }
 
@@ -149,24 +189,37 @@ fn items(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (at, item) in list(source, "items").iter().enumerate() {
         let here = path.index(at);
         required(item, "key", &here, errors);
-        local_path(item, &here, errors);
-        if let Some(mode) = number(item, "mode").filter(|mode| !(0..=0o777).contains(mode)) {
-            let detail = "must be a number between 0 and 0777 (octal), both inclusive";
-            errors.push(FieldError::invalid(&here.child("mode"), mode, detail));
-        }
+        required(item, "path", &here, errors);
+        local_path(text(item, "path"), &here.child("path"), errors);
+        mode(item, "mode", &here, errors);
     }
 }
 
-/// A path inside the volume, which must not lead out of it.
-fn local_path(item: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let target = text(item, "path");
-    if !required(item, "path", path, errors) {
-        return;
+/// A file in which a pod tells about itself.
+fn told_file(file: &Value, path: &Path<'_>, errors: &mut Errors) {
+    required(file, "path", path, errors);
+    local_path(text(file, "path"), &path.child("path"), errors);
+    match (file.get("fieldRef"), file.get("resourceFieldRef")) {
+        (Some(field), other) => {
+            environment::field_reference(field, Told::File, &path.child("fieldRef"), errors);
+            if other.is_some() {
+                let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+                errors.push(FieldError::invalid(path, "resource", detail));
+            }
+        }
+        (None, Some(resource)) => {
+            environment::resource_reference(resource, Told::File, &path.child("resourceFieldRef"), errors);
+        }
+        (None, None) => errors.push(FieldError::required(path, "one of fieldRef and resourceFieldRef is required")),
     }
-    let field = path.child("path");
-    relative_path(target, &field, errors);
+    mode(file, "mode", path, errors);
+}
+
+/// A path inside the volume, which must not lead out of it.
+fn local_path(target: &str, path: &Path<'_>, errors: &mut Errors) {
+    relative_path(target, path, errors);
     if target.starts_with("..") && !target.starts_with("../") {
-        errors.push(FieldError::invalid(&field, target, "must not start with '..'"));
+        errors.push(FieldError::invalid(path, target, "must not start with '..'"));
     }
 }
 
@@ -175,33 +228,127 @@ pub(super) fn relative_path(target: &str, path: &Path<'_>, errors: &mut Errors) 
     if target.starts_with('/') {
         errors.push(FieldError::invalid(path, target, "must be a relative path"));
     }
-    if target.split('/').any(|part| part == "..") {
+    no_backsteps(target, path, errors);
+}
+
+/// A path that does not go up.
+pub(super) fn no_backsteps(target: &str, path: &Path<'_>, errors: &mut Errors) {
+    if target.split('/').any(|step| step == "..") {
         errors.push(FieldError::invalid(path, target, "must not contain '..'"));
     }
 }
 
-fn projected(source: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    modes(source, path, errors);
+/// Paths of a projected volume, none of which may be there twice.
+struct Paths<'a, 'p> {
+    seen: Vec<&'a str>,
+    volume: &'p Path<'p>,
+}
+
+impl<'a> Paths<'a, '_> {
+    /// Notes a path that was there before; `shown` is what upstream shows of it.
+    fn take(&mut self, path: &'a str, shown: &str, errors: &mut Errors) {
+        if self.seen.contains(&path) {
+            errors.push(FieldError::invalid(self.volume, shown, "conflicting duplicate paths"));
+        }
+        self.seen.push(path);
+    }
+}
+
+fn projected(source: &Value, path: &Path<'_>, errors: &mut Errors) {
+    mode(source, "defaultMode", path, errors);
     let sources = path.child("sources");
-    for (at, part) in list(source, "sources").iter().enumerate() {
+    let mut paths = Paths { seen: Vec::new(), volume: path };
+    for (at, one) in list(source, "sources").iter().enumerate() {
         let here = sources.index(at);
-        if let Some(token) = part.get("serviceAccountToken") {
-            let here = here.child("serviceAccountToken");
-            if let Some(seconds) = number(token, "expirationSeconds").filter(|seconds| *seconds < 600) {
-                let detail = "may not specify a duration less than 10 minutes";
-                errors.push(FieldError::invalid(&here.child("expirationSeconds"), seconds, detail));
-            }
-            required(token, "path", path, errors);
-            if text(spec, "serviceAccountName").is_empty() {
-                errors.push(FieldError::forbidden(&here, "must not be specified when serviceAccountName is not set"));
+        let mut given = 0;
+        for kind in ["secret", "configMap"] {
+            let Some(keys) = one.get(kind) else { continue };
+            given += 1;
+            projected_keys(keys, &here.child(kind), &mut paths, errors);
+        }
+        if let Some(told) = one.get("downwardAPI") {
+            given += 1;
+            for file in list(told, "items") {
+                told_file(file, &here.child("downwardAPI"), errors);
+                if let Some(target) = maybe_text(file, "path") {
+                    paths.take(target, target, errors);
+                }
             }
         }
-        for kind in ["secret", "configMap"] {
-            if let Some(part) = part.get(kind) {
-                let here = here.child(kind);
-                required(part, "name", &here, errors);
-                items(part, &here, errors);
+        if let Some(token) = one.get("serviceAccountToken") {
+            given += 1;
+            token_lifetime(token, &here.child("serviceAccountToken"), errors);
+            if required(token, "path", path, errors) {
+                local_path(text(token, "path"), &path.child("path"), errors);
             }
+        }
+        if let Some(bundle) = one.get("clusterTrustBundle") {
+            given += 1;
+            trust_bundle(bundle, &here.child("clusterTrustBundle"), errors);
+            paths.take(text(bundle, "path"), text(bundle, "path"), errors);
+        }
+        if given > 1 {
+            errors.push(FieldError::forbidden(&here, "may not specify more than 1 volume type per source"));
         }
     }
+}
+
+fn projected_keys<'a>(keys: &'a Value, path: &Path<'_>, paths: &mut Paths<'a, '_>, errors: &mut Errors) {
+    required(keys, "name", path, errors);
+    let items_path = path.child("items");
+    for (at, item) in list(keys, "items").iter().enumerate() {
+        let here = items_path.index(at);
+        required(item, "key", &here, errors);
+        required(item, "path", &here, errors);
+        local_path(text(item, "path"), &here.child("path"), errors);
+        mode(item, "mode", &here, errors);
+        if let Some(target) = maybe_text(item, "path") {
+            paths.take(target, text(keys, "name"), errors);
+        }
+    }
+}
+
+/// How long a token lives.
+pub(super) fn token_lifetime(token: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(seconds) = number(token, "expirationSeconds") else { return };
+    let field = path.child("expirationSeconds");
+    if seconds < 600 {
+        errors.push(FieldError::invalid(&field, seconds, "may not specify a duration less than 10 minutes"));
+    }
+    if seconds > 1 << 32 {
+        errors.push(FieldError::invalid(&field, seconds, "may not specify a duration larger than 2^32 seconds"));
+    }
+}
+
+fn trust_bundle(bundle: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let selector = bundle.get("labelSelector");
+    match (maybe_text(bundle, "name"), maybe_text(bundle, "signerName")) {
+        (Some(_), Some(_)) => {
+            let shown = shown::internal("io.k8s.api.core.v1.ClusterTrustBundleProjection", bundle);
+            errors.push(FieldError::invalid_shown(path, &shown, "only one of name and signerName may be used"));
+        }
+        (Some(name), None) => {
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), "must be a valid object name"));
+            }
+            for fault in format::dns_subdomain(name.rsplit(':').next().unwrap_or_default()) {
+                let detail = format!("not a valid clustertrustbundlename: {fault}");
+                errors.push(FieldError::invalid(&path.child("name"), name, &detail));
+            }
+            if let Some(selector) = selector {
+                let detail = "labelSelector must be unset if name is specified";
+                errors.push(FieldError::invalid(&path.child("labelSelector"), selector.clone(), detail));
+            }
+        }
+        (None, Some(signer)) => {
+            if signer.is_empty() {
+                errors.push(FieldError::required(&path.child("signerName"), "must be a valid signer name"));
+            }
+            serving::signer_name(signer, &path.child("signerName"), errors);
+            check::selector(selector, &path.child("labelSelector"), errors);
+        }
+        (None, None) => errors.push(FieldError::required(path, "either name or signerName must be specified")),
+    }
+    required(bundle, "path", path, errors);
+    local_path(text(bundle, "path"), &path.child("path"), errors);
 }

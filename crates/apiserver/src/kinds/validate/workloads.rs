@@ -1,79 +1,92 @@
-//! Rules for what runs pods: sets, deployments, jobs, autoscalers.
+//! Rules for what runs pods: deployments and sets.
 
 use serde_json::{Value, json};
 
 use super::{
     Errors,
-    check::{self, faults, list, not_negative, number, one_of, required, text},
-    pods,
+    check::{self, count_or_percent, faults, list, not_negative, number, one_of, part, text},
+    metadata, pods, shown, storage,
 };
 use crate::{
     field::{FieldError, Path},
     format,
 };
 
-/// Judges a workload by its kind; others are left alone.
-pub(super) fn workload(kind: &str, object: &Value, errors: &mut Errors) {
-    let empty = json!({});
-    let spec = object.get("spec").unwrap_or(&empty);
-    let path = Path::ROOT.child("spec");
-    match kind {
-        "Deployment" => deployment(spec, &path, errors),
-        "ReplicaSet" => replica_set(spec, &path, errors),
-        "ReplicationController" => replication_controller(spec, &path, errors),
-        "DaemonSet" => daemon_set(spec, &path, errors),
-        "StatefulSet" => stateful_set(spec, &path, errors),
-        "Job" => job(spec, object, &path, errors),
-        "CronJob" => cron_job(spec, &path, errors),
-        "PodTemplate" => {
-            pods::template(object.get("template").unwrap_or(&empty), &Path::ROOT.child("template"), errors);
+/// Judges a deployment.
+pub(super) fn deployment(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    not_negative(spec, "replicas", path, errors);
+    replicated(spec, path, errors);
+    deployment_strategy(spec, path, errors);
+    not_negative(spec, "minReadySeconds", path, errors);
+    not_negative(spec, "revisionHistoryLimit", path, errors);
+    if let Some(deadline) = number(spec, "progressDeadlineSeconds") {
+        not_negative(spec, "progressDeadlineSeconds", path, errors);
+        if deadline <= number(spec, "minReadySeconds").unwrap_or(0) {
+            let field = path.child("progressDeadlineSeconds");
+            errors.push(FieldError::invalid(&field, deadline, "must be greater than minReadySeconds"));
         }
-        "PodDisruptionBudget" => disruption_budget(spec, &path, errors),
-        "HorizontalPodAutoscaler" => autoscaler(spec, &path, errors),
-        "ControllerRevision" => {
-            match object.get("data") {
-                None => errors.push(FieldError::required(&Path::ROOT.child("data"), "data is mandatory")),
-                Some(data) if !data.is_object() => {
-                    errors.push(FieldError::required(&Path::ROOT.child("data"), "data must be a valid JSON object"));
-                }
-                Some(_) => {}
-            }
-            not_negative(object, "revision", &Path::ROOT, errors);
-        }
-        _ => {}
     }
 }
 
-/// A template whose labels must fit a selector.
-fn template(spec: &Value, selector: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let template = spec.get("template").unwrap_or(&empty);
-    let here = path.child("template");
-    let labels = template.pointer("/metadata/labels");
-    // Without a selector nothing is selected, with an empty one everything.
-    if selector.is_none_or(|selector| !check::selects(selector, labels)) {
-        let metadata = here.child("metadata");
-        let shown = labels.cloned().unwrap_or(Value::Null);
-        errors.push(FieldError::invalid(
-            &metadata.child("labels"),
-            shown,
-            "`selector` does not match template `labels`",
-        ));
+/// Judges a replica set.
+pub(super) fn replica_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    not_negative(spec, "replicas", path, errors);
+    not_negative(spec, "minReadySeconds", path, errors);
+    replicated(spec, path, errors);
+}
+
+/// The selector and the template of deployments and replica sets, which are told apart in neither.
+fn replicated(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    needed_selector(spec, "deployment", path, errors);
+    let selector = part(spec, "selector");
+    if check::is_refused_selector(selector) {
+        let shown = check::shown_selector(selector);
+        errors.push(FieldError::invalid(&path.child("selector"), shown, "invalid label selector"));
+        return;
     }
-    pods::template(template, &here, errors);
+    selected_template(spec, spec.get("selector"), path, errors);
+    pods::template(part(spec, "template"), &path.child("template"), errors);
+    runs_forever(spec, "ReplicaSet", path, errors);
+}
+
+/// Judges a replication controller.
+pub(super) fn replication_controller(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    not_negative(spec, "minReadySeconds", path, errors);
+    if check::members(spec, "selector").next().is_none() {
+        errors.push(FieldError::required(&path.child("selector"), ""));
+    }
+    if spec.get("replicas").is_none() {
+        errors.push(FieldError::required(&path.child("replicas"), ""));
+    }
+    not_negative(spec, "replicas", path, errors);
+    if spec.get("template").is_none() {
+        errors.push(FieldError::required(&path.child("template"), ""));
+        return;
+    }
+    let wanted = json!({ "matchLabels": part(spec, "selector") });
+    selected_template(spec, Some(&wanted), path, errors);
+    pods::template(part(spec, "template"), &path.child("template"), errors);
+    runs_forever(spec, "ReplicationController", path, errors);
+}
+
+/// Labels of the template must fit the selector. Without a selector nothing is selected, with an empty one everything.
+pub(super) fn selected_template(spec: &Value, selector: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let labels = part(part(part(spec, "template"), "metadata"), "labels");
+    if !selector.is_some_and(|selector| check::selects(selector, Some(labels))) {
+        let field = path.child("template.metadata.labels");
+        errors.push(FieldError::invalid(&field, labels.clone(), "`selector` does not match template `labels`"));
+    }
 }
 
 /// What the template of a set that keeps pods running may not say.
-fn runs_forever(spec: &Value, deadline_owner: Option<&str>, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let pod = spec.pointer("/template/spec").unwrap_or(&empty);
-    let template = path.child("template");
-    let path = template.child("spec");
+fn runs_forever(spec: &Value, owner: &str, path: &Path<'_>, errors: &mut Errors) {
+    let pod = part(part(spec, "template"), "spec");
+    let path = path.child("template.spec");
     let policy = text(pod, "restartPolicy");
     if policy != "Always" {
         errors.push(FieldError::not_supported(&path.child("restartPolicy"), policy, &["Always"]));
     }
-    if let (Some(owner), true) = (deadline_owner, number(pod, "activeDeadlineSeconds").is_some()) {
+    if number(pod, "activeDeadlineSeconds").is_some() {
         let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
         errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), &detail));
     }
@@ -86,194 +99,104 @@ fn needed_selector(spec: &Value, owner: &str, path: &Path<'_>, errors: &mut Erro
         None => errors.push(FieldError::required(&path, "")),
         Some(selector) => {
             check::selector(Some(selector), &path, errors);
-            if check::is_empty_selector(selector) {
-                let detail = format!("empty selector is invalid for {owner}");
-                errors.push(FieldError::invalid(&path, selector.clone(), &detail));
-            }
+            said_selector(selector, owner, &path, errors);
         }
     }
 }
 
-/// A selector as it is shown: keys and operators stand there even where they are empty.
-fn shown_selector(spec: &Value) -> Value {
-    let mut shown = spec.get("selector").cloned().unwrap_or_default();
-    for expression in shown.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
-        for name in ["key", "operator"] {
-            if expression.get(name).is_none() {
-                expression[name] = "".into();
-            }
-        }
-    }
-    shown
-}
-
-/// Whether the selector itself was refused.
-fn refused_selector(spec: &Value) -> bool {
-    let mut errors = Errors::new();
-    check::selector(spec.get("selector"), &Path::ROOT, &mut errors);
-    !errors.is_empty()
-}
-
-fn deployment(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    not_negative(spec, "replicas", path, errors);
-    needed_selector(spec, "deployment", path, errors);
-    if refused_selector(spec) {
-        errors.push(FieldError::invalid(&path.child("selector"), shown_selector(spec), "invalid label selector"));
-    } else {
-        template(spec, spec.get("selector"), path, errors);
-        runs_forever(spec, Some("ReplicaSet"), path, errors);
-    }
-    deployment_strategy(spec, path, errors);
-    for name in ["minReadySeconds", "revisionHistoryLimit"] {
-        not_negative(spec, name, path, errors);
-    }
-    if let Some(deadline) = number(spec, "progressDeadlineSeconds") {
-        let field = path.child("progressDeadlineSeconds");
-        if deadline < 0 {
-            errors.push(FieldError::invalid(&field, deadline, check::NOT_NEGATIVE));
-        }
-        if deadline <= number(spec, "minReadySeconds").unwrap_or(0) {
-            errors.push(FieldError::invalid(&field, deadline, "must be greater than minReadySeconds"));
-        }
+fn said_selector(selector: &Value, owner: &str, path: &Path<'_>, errors: &mut Errors) {
+    if check::is_empty_selector(selector) {
+        let detail = format!("empty selector is invalid for {owner}");
+        errors.push(FieldError::invalid(path, selector.clone(), &detail));
     }
 }
 
 fn deployment_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let strategy = spec.get("strategy").unwrap_or(&empty);
+    let strategy = part(spec, "strategy");
     let path = path.child("strategy");
     let rolling_path = path.child("rollingUpdate");
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("Recreate", Some(_)) => {
-            errors
-                .push(FieldError::forbidden(&rolling_path, "may not be specified when strategy `type` is 'Recreate'"));
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(FieldError::forbidden(&rolling_path, detail));
         }
         ("Recreate", None) => {}
+        ("RollingUpdate", None) => {
+            errors.push(FieldError::required(&rolling_path, "this should be defaulted and never be nil"));
+        }
         ("RollingUpdate", Some(rolling)) => {
-            check::count_or_percent(rolling, "maxUnavailable", &rolling_path, errors);
-            check::count_or_percent(rolling, "maxSurge", &rolling_path, errors);
-            let nothing =
-                |name: &str| rolling.get(name).is_some_and(|value| *value == json!(0) || *value == json!("0%"));
-            if nothing("maxUnavailable") && nothing("maxSurge") {
-                let shown = rolling.get("maxUnavailable").cloned().unwrap_or_default();
+            count_or_percent(rolling, "maxUnavailable", &rolling_path, errors);
+            count_or_percent(rolling, "maxSurge", &rolling_path, errors);
+            let amount = |name: &str| check::amount(rolling.get(name));
+            if amount("maxUnavailable") == 0 && amount("maxSurge") == 0 {
+                let shown = rolling.get("maxUnavailable").cloned().unwrap_or_else(|| 0.into());
                 let detail = "may not be 0 when `maxSurge` is 0";
                 errors.push(FieldError::invalid(&rolling_path.child("maxUnavailable"), shown, detail));
             }
             check::at_most_whole(rolling, "maxUnavailable", &rolling_path, errors);
         }
-        ("RollingUpdate", None) => {
-            errors.push(FieldError::required(&rolling_path, "this should be defaulted and never be nil"));
-        }
-        (other, _) => {
-            errors.push(FieldError::not_supported_shown(&path, &strategy_shown(other), &["Recreate", "RollingUpdate"]));
+        _ => {
+            let shown = shown::internal("io.k8s.api.apps.v1.DeploymentStrategy", strategy);
+            errors.push(FieldError::not_supported_shown(&path, &shown, &["Recreate", "RollingUpdate"]));
         }
     }
 }
 
-/// A strategy of an unknown type, as it is shown.
-fn strategy_shown(kind: &str) -> String {
-    format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(kind))
-}
-
-fn replica_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    not_negative(spec, "replicas", path, errors);
-    not_negative(spec, "minReadySeconds", path, errors);
-    needed_selector(spec, "deployment", path, errors);
-    if refused_selector(spec) {
-        errors.push(FieldError::invalid(&path.child("selector"), shown_selector(spec), "invalid label selector"));
-    } else {
-        template(spec, spec.get("selector"), path, errors);
-        runs_forever(spec, Some("ReplicaSet"), path, errors);
-    }
-}
-
-fn replication_controller(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    not_negative(spec, "minReadySeconds", path, errors);
-    let selector = path.child("selector");
-    super::metadata::labels(spec.get("selector"), &selector, errors);
-    if check::members(spec, "selector").next().is_none() {
-        errors.push(FieldError::required(&selector, ""));
-    }
-    not_negative(spec, "replicas", path, errors);
-    if spec.get("template").is_none() {
-        errors.push(FieldError::required(&path.child("template"), ""));
-        return;
-    }
-    let wanted = json!({ "matchLabels": spec.get("selector").cloned().unwrap_or_else(|| json!({})) });
-    template(spec, Some(&wanted), path, errors);
-    runs_forever(spec, Some("ReplicationController"), path, errors);
-}
-
-fn daemon_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let selector = spec.get("selector").unwrap_or(&empty);
+/// Judges a daemon set.
+pub(super) fn daemon_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let field = path.child("selector");
-    check::selector(Some(selector), &field, errors);
-    let labels = spec.pointer("/template/metadata/labels");
-    let selects = spec.get("selector").is_some_and(|selector| check::selects(selector, labels));
-    if !selects && !refused_selector(spec) {
-        let (here, metadata) = (path.child("template"), "metadata");
-        let metadata = here.child(metadata);
-        let shown = spec.pointer("/template/metadata/labels").cloned().unwrap_or(Value::Null);
-        errors.push(FieldError::invalid(
-            &metadata.child("labels"),
-            shown,
-            "`selector` does not match template `labels`",
-        ));
+    check::selector(spec.get("selector"), &field, errors);
+    if !check::is_refused_selector(part(spec, "selector")) {
+        selected_template(spec, spec.get("selector"), path, errors);
     }
-    if spec.get("selector").is_some_and(check::is_empty_selector) {
-        let detail = "empty selector is invalid for daemonset";
-        errors.push(FieldError::invalid(&field, selector.clone(), detail));
+    if let Some(selector) = spec.get("selector") {
+        said_selector(selector, "daemonset", &field, errors);
     }
-    pods::template(spec.get("template").unwrap_or(&empty), &path.child("template"), errors);
-    runs_forever(spec, Some("DaemonSet"), path, errors);
+    pods::template(part(spec, "template"), &path.child("template"), errors);
+    runs_forever(spec, "DaemonSet", path, errors);
     not_negative(spec, "minReadySeconds", path, errors);
     daemon_strategy(spec, path, errors);
     not_negative(spec, "revisionHistoryLimit", path, errors);
 }
 
 fn daemon_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let strategy = spec.get("updateStrategy").unwrap_or(&empty);
+    let strategy = part(spec, "updateStrategy");
     let path = path.child("updateStrategy");
     let rolling_path = path.child("rollingUpdate");
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("OnDelete", _) => {}
         ("RollingUpdate", Some(rolling)) => {
-            check::count_or_percent(rolling, "maxUnavailable", &rolling_path, errors);
-            check::count_or_percent(rolling, "maxSurge", &rolling_path, errors);
-            let amount = |name: &str| match rolling.get(name) {
-                Some(Value::Number(number)) => number.as_i64().unwrap_or(0),
-                Some(Value::String(text)) => text.trim_end_matches('%').parse().unwrap_or(0),
-                _ => 0,
-            };
-            let (gone, extra) = (amount("maxUnavailable"), amount("maxSurge"));
-            if gone != 0 && extra != 0 {
-                let shown = rolling.get("maxSurge").cloned().unwrap_or_default();
+            let both = ["maxUnavailable", "maxSurge"];
+            both.iter().for_each(|name| count_or_percent(rolling, name, &rolling_path, errors));
+            both.iter().for_each(|name| check::at_most_whole(rolling, name, &rolling_path, errors));
+            let [gone, extra] = both.map(|name| check::amount(rolling.get(name)) != 0);
+            if gone && extra {
                 let detail = "may not be set when maxUnavailable is non-zero";
+                let shown = part(rolling, "maxSurge").clone();
                 errors.push(FieldError::invalid(&rolling_path.child("maxSurge"), shown, detail));
+            } else if !gone && !extra {
+                let detail = "cannot be 0 when maxSurge is 0";
+                errors.push(FieldError::required(&rolling_path.child("maxUnavailable"), detail));
             }
-            if gone == 0 && extra == 0 {
-                errors.push(FieldError::required(
-                    &rolling_path.child("maxUnavailable"),
-                    "cannot be 0 when maxSurge is 0",
-                ));
-            }
-            check::at_most_whole(rolling, "maxUnavailable", &rolling_path, errors);
-            check::at_most_whole(rolling, "maxSurge", &rolling_path, errors);
         }
         ("RollingUpdate", None) => errors.push(FieldError::required(&rolling_path, "")),
-        (other, _) => {
-            errors.push(FieldError::not_supported_shown(&path, &strategy_shown(other), &["RollingUpdate", "OnDelete"]));
+        _ => {
+            let shown = shown::internal("io.k8s.api.apps.v1.DaemonSetUpdateStrategy", strategy);
+            errors.push(FieldError::not_supported_shown(&path, &shown, &["RollingUpdate", "OnDelete"]));
         }
     }
 }
 
-fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// Judges a stateful set. What can never change is judged only once, when it is new.
+pub(super) fn stateful_set(spec: &Value, is_new: bool, path: &Path<'_>, errors: &mut Errors) {
     let management = text(spec, "podManagementPolicy");
-    if !["OrderedReady", "Parallel"].contains(&management) {
-        let detail = "must be 'OrderedReady' or 'Parallel'";
-        errors.push(FieldError::invalid(&path.child("podManagementPolicy"), management, detail));
+    match management {
+        "" => errors.push(FieldError::required(&path.child("podManagementPolicy"), "")),
+        "OrderedReady" | "Parallel" => {}
+        other => {
+            let detail = "must be 'OrderedReady' or 'Parallel'";
+            errors.push(FieldError::invalid(&path.child("podManagementPolicy"), other, detail));
+        }
     }
     stateful_strategy(spec, path, errors);
     if let Some(policy) = spec.get("persistentVolumeClaimRetentionPolicy") {
@@ -282,219 +205,115 @@ fn stateful_set(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             one_of(policy, name, &["Retain", "Delete"], &here, errors);
         }
     }
+    let claims = path.child("volumeClaimTemplates");
+    for (at, claim) in list(spec, "volumeClaimTemplates").iter().enumerate().filter(|_| is_new) {
+        let here = claims.index(at);
+        storage::claim_spec(part(claim, "spec"), &here.child("spec"), errors);
+    }
     not_negative(spec, "replicas", path, errors);
     not_negative(spec, "minReadySeconds", path, errors);
-    if let Some(ordinals) = spec.get("ordinals") {
-        not_negative(ordinals, "start", &path.child("ordinals"), errors);
+    not_negative(part(spec, "ordinals"), "start", &path.child("ordinals"), errors);
+    if is_new {
+        check::written_as(spec, "serviceName", format::dns_label, path, errors);
     }
-    let selector = path.child("selector");
-    match spec.get("selector") {
-        None => errors.push(FieldError::required(&selector, "")),
-        Some(wanted) => {
-            check::selector(Some(wanted), &selector, errors);
-            if check::is_empty_selector(wanted) {
-                let detail = "empty selector is invalid for statefulset";
-                errors.push(FieldError::invalid(&selector, wanted.clone(), detail));
-            }
-        }
-    }
-    if refused_selector(spec) {
-        errors.push(FieldError::invalid(&selector, shown_selector(spec), ""));
+    needed_selector(spec, "statefulset", path, errors);
+    let selector = part(spec, "selector");
+    if check::is_refused_selector(selector) {
+        errors.push(FieldError::invalid(&path.child("selector"), check::shown_selector(selector), ""));
     } else {
-        template(spec, spec.get("selector"), path, errors);
+        selected_template(spec, spec.get("selector"), path, errors);
+        stateful_template(spec, &path.child("template"), errors);
     }
-    runs_forever(spec, Some("StatefulSet"), path, errors);
-    let service = text(spec, "serviceName");
-    if !service.is_empty() {
-        faults(format::dns_label(service), service, &path.child("serviceName"), errors);
+    runs_forever(spec, "StatefulSet", path, errors);
+}
+
+/// The template as its pods will be: with the volumes that are made for them, and named by the set.
+fn stateful_template(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut template = part(spec, "template").clone();
+    if let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        pod.remove("hostname");
+        pod.remove("subdomain");
+        let claims = list(spec, "volumeClaimTemplates");
+        let mut names: Vec<&str> = claims.iter().map(|claim| text(part(claim, "metadata"), "name")).collect();
+        names.sort_unstable();
+        names.dedup();
+        let claimed = |name: &&str| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } });
+        let mut volumes: Vec<Value> = names.iter().map(claimed).collect();
+        let own = pod.get("volumes").and_then(Value::as_array).into_iter().flatten();
+        volumes.extend(own.filter(|volume| !names.contains(&text(volume, "name"))).cloned());
+        pod.insert("volumes".into(), volumes.into());
     }
-    let claims = path.child("volumeClaimTemplates");
-    for (at, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
-        let here = claims.index(at);
-        super::storage::claim_spec(claim.get("spec").unwrap_or(&json!({})), &here.child("spec"), errors);
-    }
+    pods::template(&template, path, errors);
+    let meta = part(&template, "metadata");
+    metadata::labels(meta.get("labels"), &path.child("labels"), errors);
+    metadata::annotations(meta.get("annotations"), &path.child("annotations"), errors);
+    pods::annotations(part(meta, "annotations"), part(&template, "spec"), &path.child("annotations"), errors);
 }
 
 fn stateful_strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    let strategy = spec.get("updateStrategy").unwrap_or(&empty);
+    let strategy = part(spec, "updateStrategy");
     let path = path.child("updateStrategy");
     let rolling_path = path.child("rollingUpdate");
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("", _) => errors.push(FieldError::required(&path, "")),
         ("OnDelete", Some(rolling)) => {
-            let part = |name: &str| rolling.get(name).cloned().unwrap_or(Value::Null);
-            let shown =
-                format!("{{\"Partition\":{},\"MaxUnavailable\":{}}}", part("partition"), part("maxUnavailable"));
-            errors.push(FieldError::invalid_shown(
-                &rolling_path,
-                &shown,
-                "only allowed for updateStrategy 'RollingUpdate'",
-            ));
+            // Inside of Kubernetes a partition that is not set is none.
+            let (partition, gone) = (number(rolling, "partition").unwrap_or(0), part(rolling, "maxUnavailable"));
+            let shown = format!("{{\"Partition\":{partition},\"MaxUnavailable\":{gone}}}");
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            errors.push(FieldError::invalid_shown(&rolling_path, &shown, detail));
         }
         ("RollingUpdate", Some(rolling)) => not_negative(rolling, "partition", &rolling_path, errors),
         ("OnDelete" | "RollingUpdate", None) => {}
-        (other, _) => {
-            errors.push(FieldError::invalid_shown(
-                &path,
-                &strategy_shown(other),
-                "must be 'RollingUpdate' or 'OnDelete'",
-            ));
+        _ => {
+            let shown = shown::internal("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", strategy);
+            errors.push(FieldError::invalid_shown(&path, &shown, "must be 'RollingUpdate' or 'OnDelete'"));
         }
     }
 }
 
-fn job(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let selector = path.child("selector");
-    if spec.get("manualSelector") != Some(&Value::Bool(true)) {
-        generated_selector(spec, object, path, errors);
-    }
-    job_spec(spec, path, errors);
-    match spec.get("selector") {
-        None => errors.push(FieldError::required(&selector, "")),
-        Some(wanted) => check::selector(Some(wanted), &selector, errors),
-    }
-    let labels = spec.pointer("/template/metadata/labels");
-    if !spec.get("selector").is_some_and(|wanted| check::selects(wanted, labels)) {
-        let template = path.child("template");
-        let metadata = template.child("metadata");
-        let shown = labels.cloned().unwrap_or(Value::Null);
-        errors.push(FieldError::invalid(
-            &metadata.child("labels"),
-            shown,
-            "`selector` does not match template `labels`",
-        ));
-    }
-}
-
-/// A selector that the server makes must be the one it would make.
-fn generated_selector(spec: &Value, object: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    let wanted = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
-    if spec.get("selector").is_some_and(|selector| *selector != wanted) {
-        let shown = spec.get("selector").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("selector"), shown, "`selector` not auto-generated"));
-    }
-}
-
-fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let counts = [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ];
-    for name in counts {
-        not_negative(spec, name, path, errors);
-    }
-    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
-    let indexed = text(spec, "completionMode") == "Indexed";
-    if indexed && number(spec, "completions").is_none() {
-        errors.push(FieldError::required(&path.child("completions"), "when completion mode is Indexed"));
-    }
-    if let (Some(limit), false) = (number(spec, "backoffLimitPerIndex"), indexed) {
-        errors.push(FieldError::invalid(
-            &path.child("backoffLimitPerIndex"),
-            limit,
-            "requires indexed completion mode",
-        ));
-    }
-    if number(spec, "maxFailedIndexes").is_some() && number(spec, "backoffLimitPerIndex").is_none() {
-        errors.push(FieldError::required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
-    }
-    one_of(spec, "podReplacementPolicy", &["Failed", "TerminatingOrFailed"], path, errors);
-    let manager = text(spec, "managedBy");
-    if !manager.is_empty() && !is_domain_path(manager) {
-        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        errors.push(FieldError::invalid(&path.child("managedBy"), manager, detail));
-    }
-    let empty = json!({});
-    let here = path.child("template");
-    pods::template(spec.get("template").unwrap_or(&empty), &here, errors);
-    let policy = spec.pointer("/template/spec/restartPolicy").and_then(Value::as_str).unwrap_or_default();
-    let pod = here.child("spec");
-    match policy {
-        "OnFailure" | "Never" => {}
-        "" | "Always" => {
-            errors.push(FieldError::required(&pod.child("restartPolicy"), "valid values: \"OnFailure\", \"Never\""));
+/// Judges what a set or deployment looked like once.
+pub(super) fn controller_revision(object: &Value, is_new: bool, errors: &mut Errors) {
+    not_negative(object, "revision", &Path::ROOT, errors);
+    let field = Path::ROOT.child("data");
+    match object.get("data") {
+        _ if !is_new => {}
+        None | Some(Value::Null) => errors.push(FieldError::required(&field, "data is mandatory")),
+        Some(data) if !data.is_object() => {
+            errors.push(FieldError::required(&field, "data must be a valid JSON object"));
         }
-        other => errors.push(FieldError::not_supported(&pod.child("restartPolicy"), other, &["OnFailure", "Never"])),
+        Some(_) => {}
     }
 }
 
-/// A domain, a slash and a path.
-pub(super) fn is_domain_path(value: &str) -> bool {
-    value.split_once('/').is_some_and(|(domain, path)| !domain.is_empty() && !path.is_empty())
-}
-
-fn cron_job(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let empty = json!({});
-    schedule(spec, path, errors);
-    not_negative(spec, "startingDeadlineSeconds", path, errors);
-    one_of(spec, "concurrencyPolicy", &["Allow", "Forbid", "Replace"], path, errors);
-    let template = path.child("jobTemplate");
-    job_spec(spec.pointer("/jobTemplate/spec").unwrap_or(&empty), &template.child("spec"), errors);
-    for name in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        not_negative(spec, name, path, errors);
-    }
-}
-
-fn schedule(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let schedule = text(spec, "schedule");
-    let field = path.child("schedule");
-    if schedule.is_empty() {
-        errors.push(FieldError::required(&field, ""));
-    } else if schedule.contains("TZ=") {
-        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        errors.push(FieldError::invalid(&field, schedule, detail));
-    } else if let Some(fault) = super::cron::fault(schedule) {
-        errors.push(FieldError::invalid(&field, schedule, &fault));
-    }
-}
-
-fn disruption_budget(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if let (Some(_), Some(_)) = (spec.get("minAvailable"), spec.get("maxUnavailable")) {
-        let shown = json!({ "MinAvailable": spec.get("minAvailable"), "MaxUnavailable": spec.get("maxUnavailable") });
-        errors.push(FieldError::invalid(path, shown, "minAvailable and maxUnavailable cannot be both set"));
+/// Judges how many pods may be gone.
+pub(super) fn disruption_budget(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
+        let shown = shown::internal("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", spec);
+        errors.push(FieldError::invalid_shown(path, &shown, "minAvailable and maxUnavailable cannot be both set"));
     }
     for name in ["minAvailable", "maxUnavailable"] {
-        check::count_or_percent(spec, name, path, errors);
+        count_or_percent(spec, name, path, errors);
         check::at_most_whole(spec, name, path, errors);
     }
     check::selector(spec.get("selector"), &path.child("selector"), errors);
     one_of(spec, "unhealthyPodEvictionPolicy", &["AlwaysAllow", "IfHealthyBudget"], path, errors);
 }
 
-fn autoscaler(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let (least, most) = (number(spec, "minReplicas"), number(spec, "maxReplicas").unwrap_or(0));
-    if let Some(least) = least.filter(|least| *least < 1) {
-        errors.push(FieldError::invalid(&path.child("minReplicas"), least, "must be greater than or equal to 1"));
+/// A path with a domain in front.
+pub(super) fn domain_path(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
     }
-    let field = path.child("maxReplicas");
-    if most < 1 {
-        errors.push(FieldError::invalid(&field, most, check::POSITIVE));
-    }
-    if least.is_some_and(|least| most < least) {
-        errors.push(FieldError::invalid(&field, most, "must be greater than or equal to `minReplicas`"));
-    }
-    let target = path.child("scaleTargetRef");
-    let empty = json!({});
-    let reference = spec.get("scaleTargetRef").unwrap_or(&empty);
-    for name in ["kind", "name"] {
-        let value = text(reference, name);
-        if required(reference, name, &target, errors) {
-            faults(format::path_segment(value), value, &target.child(name), errors);
+    match value.split_once('/') {
+        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
+            faults(format::dns_subdomain(domain), domain, path, errors);
+            faults(format::web_path(rest), rest, path, errors);
+        }
+        _ => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(FieldError::invalid(path, value, detail));
         }
     }
-    let version = text(reference, "apiVersion");
-    let field = target.child("apiVersion");
-    if version.matches('/').count() > 1 {
-        errors.push(FieldError::invalid(&field, version, &format!("unexpected GroupVersion string: {version}")));
-    } else if version.is_empty() {
-        errors.push(FieldError::invalid(&field, version, "apiVersion must specify API group"));
-    }
-    super::autoscaling::metrics_and_behavior(spec, path, errors);
 }
