@@ -37,6 +37,14 @@ struct Rare {
 }
 
 impl Object {
+    /// An object that is in no store: as if this content had been written then, or the key been removed if there is none.
+    pub fn detached(key: Key, at: Revision, content: Option<Content>) -> Self {
+        match content {
+            Some(content) => Maker::default().make(key, at, at, content),
+            None => Self::deletion(key, at),
+        }
+    }
+
     /// Its name.
     pub fn key(&self) -> &Key {
         &self.key
