@@ -245,6 +245,8 @@ fn path_verb(method: &Method) -> &str {
         Method::PATCH => "patch",
         Method::DELETE => "delete",
         Method::OPTIONS => "options",
+        Method::CONNECT => "connect",
+        Method::TRACE => "trace",
         _ => method.as_str(),
     }
 }

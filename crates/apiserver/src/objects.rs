@@ -20,10 +20,10 @@
 mod templates;
 mod watcher;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{cmp::Ordering, collections::HashSet, sync::Arc};
 
 use orrery_store::{
-    Batch, CommitError, Committed, Content, Expect, Key, Limits, List, ListOptions, Object, ReadError, Revision, Scope,
+    Batch, CommitError, Committed, Content, Expect, Key, List, ListOptions, Object, ReadError, Revision, Scope,
     Selector, Store, Touch,
 };
 
@@ -61,7 +61,7 @@ impl Objects {
             return Some(object);
         }
         let template = self.template(key)?;
-        let origin = Origin::of(&*self.store.get(&spaces::key(key.space())?)?)?;
+        let origin = Origin::of(&self.store.get(&spaces::key(key.space())?)?)?;
         if self.store.get(&mark(key)?).is_some() {
             // It may have been written this very moment.
             return self.store.get(key);
@@ -91,20 +91,14 @@ impl Objects {
         let mut lying = Vec::new();
         for space in self.spaces_at(scope, options.after, list.revision)? {
             let replaced = self.replaced(space.key().name(), Some(list.revision))?;
-            let Some(origin) = Origin::of(&space) else { continue };
-            let origin = Arc::new(origin);
-            for template in templates {
+            for template in templates.iter().filter(|template| options.selector.matches(template.labels())) {
                 let Some(key) = template.key(space.key().name()) else { continue };
-                let wanted = scope.contains(&key)
-                    && options.after.is_none_or(|after| key > *after)
-                    && options.selector.matches(template.labels());
+                let wanted = scope.contains(&key) && options.after.is_none_or(|after| key > *after);
                 if wanted && !replaced.contains(mark_name(&key).as_str()) {
-                    lying.push((key, template, origin.clone()));
+                    lying.push(Lying { key, template, space: space.clone() });
                 }
             }
         }
-        // Spaces are in the order of their names, which is not that of their keys: there a slash follows the name.
-        lying.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
         Ok(merge(list, lying, options))
     }
 
@@ -178,10 +172,6 @@ impl Objects {
         resources
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        self.store.limits()
-    }
-
     /// The template of an object, whether or not it still counts.
     fn template(&self, key: &Key) -> Option<&Template> {
         if key.space() == ROOT { None } else { self.templates.find(key) }
@@ -204,18 +194,35 @@ impl Objects {
         Ok(self.store.get_at(&key, at)?.and_then(|space| Origin::of(&space)))
     }
 
-    /// The spaces a scope lies in, in order, without those whose objects all come before `after`.
+    /// The spaces a scope lies in that are there to stay, in the order of their objects' keys, without those whose objects all
+    /// come before `after`.
     fn spaces_at(&self, scope: &Scope, after: Option<&Key>, at: Revision) -> Result<Vec<Arc<Object>>, ReadError> {
-        if let Some(space) = scope.in_space() {
-            let Some(key) = spaces::key(space) else { return Ok(Vec::new()) };
-            return Ok(self.store.get_at(&key, at)?.into_iter().collect());
-        }
-        let options = ListOptions { at: Some(at), ..ListOptions::default() };
-        let mut spaces = self.store.list(&spaces::scope(), &options)?.objects;
+        let mut spaces = match scope.in_space() {
+            Some(space) => match spaces::key(space) {
+                Some(key) => self.store.get_at(&key, at)?.into_iter().collect(),
+                None => Vec::new(),
+            },
+            None => {
+                let options = ListOptions { at: Some(at), ..ListOptions::default() };
+                self.store.list(&spaces::scope(), &options)?.objects
+            }
+        };
+        spaces.retain(|space| templates::is_there(space));
+        // In a key, a slash follows the name.
         let place = |space: &str| format!("{space}/");
-        spaces.retain(|space| after.is_none_or(|after| place(space.key().name()) >= place(after.space())));
+        if let Some(after) = after {
+            spaces.retain(|space| place(space.key().name()) >= place(after.space()));
+        }
+        spaces.sort_by_cached_key(|space| place(space.key().name()));
         Ok(spaces)
     }
+}
+
+/// An object that is not stored, and is made when it is needed.
+struct Lying<'a> {
+    key: Key,
+    template: &'a Template,
+    space: Arc<Object>,
 }
 
 /// What must hold of the store for something to hold of an object that lies beneath it.
@@ -243,28 +250,31 @@ pub(crate) fn local_name(group: &str, resource: &str, namespace: &str, name: &st
 }
 
 /// Puts what lies beneath between what is stored, up to the limit. Both are in key order.
-fn merge(list: List, beneath: Vec<(Key, &Template, Arc<Origin>)>, options: &ListOptions<'_>) -> List {
+fn merge(list: List, lying: Vec<Lying<'_>>, options: &ListOptions<'_>) -> List {
     let limit = if options.limit == 0 { usize::MAX } else { options.limit };
-    let all = list.objects.len() + list.rest.unwrap_or_default() + beneath.len();
-    let more_stored = list.more;
+    let all = list.objects.len() + list.rest.unwrap_or_default() + lying.len();
     let mut stored = list.objects.into_iter().peekable();
-    let mut beneath = beneath.into_iter().peekable();
+    let mut lying = lying.into_iter().peekable();
     let mut objects = Vec::new();
     while objects.len() < limit {
-        let from_store = match (stored.peek(), beneath.peek()) {
+        let order = match (stored.peek(), lying.peek()) {
             (None, None) => break,
-            (Some(object), Some((key, ..))) => object.key() < key,
-            (one, _) => one.is_some(),
+            (Some(object), Some(next)) => object.key().cmp(&next.key),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
         };
-        match from_store {
-            true => objects.extend(stored.next()),
-            false => {
-                let made = beneath.next().and_then(|(key, template, origin)| template.object(&origin, key.space()));
-                objects.extend(made.map(Arc::new));
-            }
+        if order == Ordering::Greater {
+            let made = lying.next().and_then(|next| next.template.object(&Origin::of(&next.space)?, next.key.space()));
+            objects.extend(made.map(Arc::new));
+        } else {
+            objects.extend(stored.next());
+        }
+        if order == Ordering::Equal {
+            // It was stored before there was a template.
+            lying.next();
         }
     }
-    let more = more_stored || stored.peek().is_some() || beneath.peek().is_some();
-    let rest = options.count_rest.then(|| all - objects.len());
+    let more = list.more || stored.peek().is_some() || lying.peek().is_some();
+    let rest = options.count_rest.then(|| if more { all.saturating_sub(objects.len()) } else { 0 });
     List { revision: list.revision, objects, more, rest }
 }

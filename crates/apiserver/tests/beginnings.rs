@@ -39,10 +39,10 @@ async fn a_new_space_has_what_root_has_and_stores_nothing() {
         "api/v1/serviceaccounts",
         "api/v1/configmaps",
     ] {
-        client
-            .until(&format!("/{path}"), |_, list| list["items"].as_array().is_some_and(|items| !items.is_empty()))
-            .await;
         let (_, mut own) = client.get(&format!("/spaces/a/{path}")).await;
+        let count = names(&own).len();
+        assert!(count > 0, "{path}");
+        client.until(&format!("/{path}"), |_, list| names(list).len() == count).await;
         let (_, mut root) = client.get(&format!("/{path}")).await;
         for list in [&mut own, &mut root] {
             for item in list["items"].as_array_mut().unwrap() {
@@ -102,7 +102,7 @@ async fn pages_selectors_and_counts_do_not_tell_them_from_stored_objects() {
 async fn the_first_write_stores_one_object_and_conditions_hold() {
     let client = Client::start().await;
     make_space(&client, "a").await;
-    let path = format!("/spaces/a/{ROLES}/view");
+    let path = format!("/spaces/a/{ROLES}/system:basic-user");
     let (_, mut role) = client.get(&path).await;
     let before = role.clone();
     role["metadata"]["labels"]["mine"] = json!("1");
@@ -116,7 +116,12 @@ async fn the_first_write_stores_one_object_and_conditions_hold() {
     let (_, before) = client
         .get(&format!("/spaces/a/{ROLES}?resourceVersion={}&resourceVersionMatch=Exact", revision(&before)))
         .await;
-    let old = before["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == "view").unwrap();
+    let old = before["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["metadata"]["name"] == "system:basic-user")
+        .unwrap();
     assert_eq!(old["metadata"]["labels"].get("mine"), None, "the past stays as it was");
 }
 
@@ -162,10 +167,10 @@ async fn a_watch_tells_of_changes_as_if_they_had_been_stored() {
     let client = Client::start().await;
     let made = make_space(&client, "a").await;
     let from = revision(&made);
-    let (_, mut role) = client.get(&format!("/spaces/a/{ROLES}/edit")).await;
+    let (_, mut role) = client.get(&format!("/spaces/a/{ROLES}/system:basic-user")).await;
     role["metadata"]["labels"] = json!({});
-    assert_eq!(client.put(&format!("/spaces/a/{ROLES}/edit"), &role).await.0, 200);
-    assert_eq!(client.delete(&format!("/spaces/a/{ROLES}/view")).await.0, 200);
+    assert_eq!(client.put(&format!("/spaces/a/{ROLES}/system:basic-user"), &role).await.0, 200);
+    assert_eq!(client.delete(&format!("/spaces/a/{ROLES}/system:discovery")).await.0, 200);
     client
         .post(
             &format!("/spaces/a/{ROLES}"),
@@ -180,10 +185,16 @@ async fn a_watch_tells_of_changes_as_if_they_had_been_stored() {
     };
     let all = client.watch(&format!("/spaces/a/{ROLES}?watch=1&resourceVersion={from}"), 4).await;
     // To be deleted, an object is stored first.
-    assert_eq!(told(all), ["MODIFIED edit", "MODIFIED view", "DELETED view", "ADDED own"]);
+    assert_eq!(
+        told(all),
+        ["MODIFIED system:basic-user", "MODIFIED system:discovery", "DELETED system:discovery", "ADDED own"]
+    );
     let path = format!("/spaces/a/{ROLES}?watch=1&labelSelector=kubernetes.io/bootstrapping&resourceVersion={from}");
     let selected = client.watch(&path, 4).await;
-    assert_eq!(told(selected), ["DELETED edit", "MODIFIED view", "DELETED view", "ADDED own"]);
+    assert_eq!(
+        told(selected),
+        ["DELETED system:basic-user", "MODIFIED system:discovery", "DELETED system:discovery", "ADDED own"]
+    );
     let (_, list) = client.get(&format!("/spaces/a/{ROLES}")).await;
     let initial = client.watch(&format!("/spaces/a/{ROLES}?watch=1"), names(&list).len()).await;
     assert_eq!(told(initial), names(&list).iter().map(|name| format!("ADDED {name}")).collect::<Vec<_>>());

@@ -2,6 +2,7 @@
 
 mod report;
 mod sample;
+mod spaces;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +23,8 @@ struct Cli {
 enum Command {
     /// Measure the store: durable writes, reads, watches, memory and the time to open.
     Store(store::Options),
+    /// Measure spaces: the time to make and remove many, and the memory an empty one takes.
+    Spaces(spaces::Options),
     /// One part of a measurement, in a process of its own.
     #[command(hide = true)]
     StoreChild(store::ChildOptions),
@@ -30,6 +33,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Store(options) => store::run(&options),
+        Command::Spaces(options) => spaces::run(&options),
         Command::StoreChild(options) => store::run_child(&options),
     }
 }

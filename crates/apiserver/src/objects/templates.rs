@@ -156,9 +156,13 @@ impl Origin {
 
     /// What objects have from their space, if it is there to stay.
     pub(super) fn of(space: &Object) -> Option<Self> {
-        let stored = Stored::of(space)?;
-        let time = object::text(&stored.parse("", ""), "creationTimestamp").to_owned();
-        let usable = !stored.is_deleting() && time.len() == TIME.len();
-        usable.then(|| Self { uid: stored.uid().to_owned(), time, revision: space.created() })
+        let stored = Stored::of(space).filter(|stored| !stored.is_deleting())?;
+        let time = stored.creation_time().filter(|time| time.len() == TIME.len())?;
+        Some(Self { uid: stored.uid().to_owned(), time: time.to_owned(), revision: space.created() })
     }
+}
+
+/// Whether a space is there to stay.
+pub(super) fn is_there(space: &Object) -> bool {
+    Stored::of(space).is_some_and(|stored| !stored.is_deleting())
 }

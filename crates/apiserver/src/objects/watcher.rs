@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 
 use orrery_store::{Event, Object, ReadError, Revision, Scope, Selector, WatchError, Watched};
 
-use super::{Objects, mark, mark_name, templates::Origin};
-use crate::{object::Stored, request::ROOT, spaces};
+use super::{
+    Objects, mark, mark_name,
+    templates::{Origin, is_there},
+};
+use crate::{request::ROOT, spaces};
 
 /// A watch under way. Dropping it ends it.
 pub(crate) struct Watcher {
@@ -93,7 +96,10 @@ impl Watcher {
                 continue;
             }
             match beneath.next_stored.take() {
-                Some(Watched::Event(event)) => beneath.ready.extend(beneath.seen(event)),
+                Some(Watched::Event(event)) => {
+                    let seen = beneath.seen(event);
+                    beneath.ready.extend(seen);
+                }
                 progress => return Ok(progress),
             }
         }
@@ -143,9 +149,8 @@ impl Beneath {
     /// the watch.
     fn tell_of_space(&mut self, event: &Event) {
         self.gone = event.object.is_deletion() && self.scope.in_space().is_some();
-        let there = |object: &Object| !object.is_deletion() && Stored::of(object).is_some_and(|it| !it.is_deleting());
-        let before = event.previous.as_deref().filter(|space| there(space));
-        let now = Some(&*event.object).filter(|space| there(space));
+        let before = event.previous.as_deref().filter(|space| is_there(space));
+        let now = Some(&*event.object).filter(|space| is_there(space));
         let (space, comes) = match (before, now) {
             (None, Some(space)) => (space, true),
             (Some(space), None) => (space, false),

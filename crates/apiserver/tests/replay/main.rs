@@ -29,7 +29,7 @@ async fn recorded_conversations_are_answered_equally() {
     let only = std::env::var("REPLAY_ONLY").ok();
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();
-    for file in ["verbs", "kinds"] {
+    for file in ["verbs", "kinds", "rbac"] {
         let (mut all, mut equal) = (0, 0);
         for case in cases(file) {
             if only.as_deref().is_some_and(|part| !case.name.contains(part)) {

@@ -142,7 +142,7 @@ impl Policy {
     /// What a user has in a namespace: what the user has everywhere, and what in the namespace alone.
     fn grants(&self, user: &User, namespace: &str) -> impl Iterator<Item = &Grant> {
         let subjects = [Some(&self.everywhere), self.in_namespaces.get(namespace)];
-        subjects.into_iter().flatten().flat_map(|subjects| subjects.grants(user))
+        subjects.into_iter().flatten().flat_map(move |subjects| subjects.grants(user))
     }
 
     /// Whether a user may do something; if not, what stood in the way of finding out, if anything did.
@@ -226,7 +226,7 @@ impl Subjects {
 
     fn grants(&self, user: &User) -> impl Iterator<Item = &Grant> {
         let own = self.users.get(user.name.as_str());
-        let shared = user.groups.iter().filter_map(|group| self.groups.get(group.as_str()));
+        let shared = user.groups.iter().filter_map(move |group| self.groups.get(group.as_str()));
         own.into_iter().chain(shared).flatten()
     }
 }
