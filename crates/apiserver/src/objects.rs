@@ -61,7 +61,8 @@ impl Objects {
             return Some(object);
         }
         let template = self.template(key)?;
-        let origin = Origin::of(&self.store.get(&spaces::key(key.space())?)?)?;
+        let space = self.store.get(&spaces::key(key.space())?)?;
+        let origin = Origin::of(&space)?;
         if self.store.get(&mark(key)?).is_some() {
             // It may have been written this very moment.
             return self.store.get(key);
