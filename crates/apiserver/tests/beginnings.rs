@@ -258,7 +258,8 @@ async fn with_a_space_its_watches_end_and_its_objects_do_not_come_back() {
     let maps = "/spaces/a/api/v1/namespaces/default/configmaps";
     client.post(maps, &json!({"metadata": {"name": "x"}})).await;
     client.delete(&format!("/spaces/a/{ROLES}/view")).await;
-    let watched = client.watch_to_the_end(&format!("{maps}?watch=1&resourceVersion={}", revision(&made)));
+    let path = format!("{maps}?watch=1&resourceVersion={}", revision(&made));
+    let watched = client.watch_to_the_end(&path);
     let ending = async {
         assert_eq!(client.delete(&format!("{SPACES}/a")).await.0, 200);
         client.until(&format!("{SPACES}/a"), |code, _| code == 404).await;

@@ -12,6 +12,7 @@ use tower_service::Service;
 #[derive(Clone)]
 pub(crate) struct Client {
     server: Server,
+    #[allow(dead_code, reason = "each test uses some of this")]
     store: Store,
     user: User,
     headers: Vec<(&'static str, String)>,
@@ -110,6 +111,7 @@ impl Client {
     }
 
     /// How many objects a space has.
+    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) fn objects_in(&self, space: &str) -> usize {
         let resources = self.store.resources_in(space).into_iter();
         let count = |(group, resource): (String, String)| {

@@ -144,11 +144,8 @@ fn compacted(pieces: impl Iterator<Item = Rule>) -> Vec<Rule> {
             rules.push(piece);
             rules.len() - 1
         });
-        for verb in verbs {
-            if !rules[place].verbs.contains(&verb) {
-                rules[place].verbs.push(verb);
-            }
-        }
+        // One that is named twice is told twice, as Kubernetes does.
+        rules[place].verbs.extend(verbs);
     }
     rules
 }
