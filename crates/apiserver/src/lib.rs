@@ -25,13 +25,15 @@ pub mod request;
 pub mod schema;
 mod selector;
 mod server;
+mod signer;
 mod spaces;
 pub mod status;
 pub mod table;
 mod verbs;
 mod versions;
-mod yaml;
+pub mod yaml;
 
 pub use body::Body;
 pub use controllers::Controllers;
-pub use server::{Config, Server, Service};
+pub use server::{About, Config, Server, Service};
+pub use signer::{Credential, Signer, SigningRequest};

@@ -61,6 +61,11 @@ pub(crate) fn other(
             let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
             Ok(respond(&discovery::group(group), accepted.encoding))
         }
+        ["metrics"] if *space == SpaceScope::One(crate::request::ROOT.to_owned()) => {
+            read_only()?;
+            let metrics = shared.config.metrics.as_ref().ok_or_else(Status::no_such_page)?;
+            Ok(answer::respond(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(metrics())))
+        }
         ["openapi", "v2"] => {
             let protobuf = header_text(headers, &header::ACCEPT).contains(openapi::V2_PROTOBUF);
             let (document, kind) = match protobuf {

@@ -20,8 +20,9 @@ use crate::{
     body::Body,
     identity::{Attributes, Authorization, Authorizer, User, impersonate},
     objects::Objects,
-    registry::Registry,
+    registry::{Registry, Resource},
     request::{self, Accepted, Address, Query, SpaceScope, Target},
+    signer::Signer,
     spaces,
     status::Status,
     verbs::{self, Call},
@@ -38,6 +39,8 @@ pub struct Config {
     pub address: String,
     /// Largest body of a request, in bytes.
     pub max_body: usize,
+    /// How long a request may take until its answer begins, its body included.
+    pub request_timeout: Duration,
     /// How long a read waits for a revision that has not happened yet.
     pub future_wait: Duration,
     /// How long a watch lasts when the client does not say: at least this, at most twice as long.
@@ -46,6 +49,10 @@ pub struct Config {
     pub event_ttl: Duration,
     /// The certificate by which clients in a space know the server, as PEM.
     pub root_ca: Arc<str>,
+    /// Who signs the certificates of clients; without, none are signed.
+    pub signer: Option<Arc<dyn Signer>>,
+    /// What `/metrics` shows to those who may see it.
+    pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
     /// How often a watch that asked for it is told how far it has come.
     pub bookmark_interval: Duration,
 }
@@ -57,10 +64,13 @@ impl Default for Config {
             authorization: Authorization::default(),
             address: String::new(),
             max_body: 3 << 20,
+            request_timeout: Duration::from_secs(60),
             future_wait: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),
             event_ttl: Duration::from_secs(60 * 60),
             root_ca: Arc::from(""),
+            signer: None,
+            metrics: None,
             bookmark_interval: Duration::from_secs(60),
         }
     }
@@ -149,11 +159,18 @@ where
     let (parts, body) = request.into_parts();
     let accept = header_text(&parts.headers, &header::ACCEPT).to_owned();
     let mut warnings = Vec::new();
+    let mut about = None;
     let mut answered = match Incoming::parse(&shared, parts) {
-        Ok(incoming) => incoming.answer(&shared, body, &mut warnings).await,
+        Ok(incoming) => {
+            let answer = incoming.answer(&shared, body, &mut warnings, &mut about);
+            tokio::time::timeout(shared.config.request_timeout, answer).await.unwrap_or_else(|_| Err(Status::timeout()))
+        }
         Err(status) => Err(status),
     }
     .unwrap_or_else(|status| answer::failure(&status, Accepted::for_errors(&accept)));
+    if let Some(about) = about {
+        answered.extensions_mut().insert(about);
+    }
     let headers = answered.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
     for warning in warnings {
@@ -163,6 +180,18 @@ where
         }
     }
     answered
+}
+
+/// What a request was about. The answer carries it in its extensions, for whoever counts requests: it has as many values
+/// as there are resources, however many spaces and objects there are.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The verb: `get`, `list`, `create` ….
+    pub verb: &'static str,
+    /// What kind of object it was done to.
+    pub resource: Arc<Resource>,
+    /// The part of the object, if it is one that objects of the kind have.
+    pub subresource: Option<String>,
 }
 
 /// A request that may be answered.
@@ -199,6 +228,7 @@ impl Incoming {
         shared: &Arc<Shared>,
         body: B,
         warnings: &mut Vec<String>,
+        about: &mut Option<About>,
     ) -> Result<Response<Body>, Status>
     where
         B: http_body::Body + Send + 'static,
@@ -215,6 +245,7 @@ impl Incoming {
                 let resource = shared.registry.resource(&group, &version, &path.resource);
                 let resource = resource.cloned().ok_or_else(Status::no_such_resource)?;
                 let call = Call::new(shared.clone(), user, resource, address.space, path, query, &method, &headers)?;
+                *about = Some(call.about());
                 let body = read_body(body, shared.config.max_body).await?;
                 verbs::run(call, body, warnings).await
             }

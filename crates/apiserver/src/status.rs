@@ -334,6 +334,12 @@ impl Status {
         Self::new(429, "TooManyRequests", message).details(details)
     }
 
+    /// 504 for a request that took too long, which may yet be carried out.
+    pub fn timeout() -> Self {
+        Self::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+            .details(Details::default())
+    }
+
     /// 504 for a revision that has not happened yet.
     pub fn revision_too_large(requested: u64, current: u64) -> Self {
         let message = "Too large resource version".to_owned();

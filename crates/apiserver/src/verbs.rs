@@ -27,7 +27,7 @@ use crate::{
     registry::{Registry, Resource, Storage, Subresource},
     request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
     schema,
-    server::{Shared, header_text},
+    server::{About, Shared, header_text},
     spaces,
     status::{Named, Status},
     versions,
@@ -141,6 +141,12 @@ impl Call {
             }
         }
         Ok(Self { shared, user, resource, space, path, query, accepted, content_type, verb })
+    }
+
+    /// What is asked for, for whoever counts.
+    pub(crate) fn about(&self) -> About {
+        let subresource = self.subresource().map(|part| part.name.clone());
+        About { verb: self.verb.name(), resource: self.resource.clone(), subresource }
     }
 
     /// Refuses another verb than the request's on the object it names.

@@ -1,1 +1,9 @@
 //! A whole control plane in one process for tests, and real peers started on free ports.
+//!
+//! What goes wrong here panics with what there is to know: a test that cannot have its control plane has failed.
+
+mod control_plane;
+mod program;
+
+pub use control_plane::ControlPlane;
+pub use program::{Program, program};

@@ -1,5 +1,6 @@
 //! Parts of objects with addresses of their own.
 
+mod credential;
 mod pods;
 mod scale;
 
@@ -22,6 +23,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         ("scale", Verb::Update) => scale::update(&call, &body, warnings).await,
         ("scale", Verb::Patch) => scale::patch(&call, &body, warnings).await,
         ("finalize", Verb::Update) => finalize(&call, &body, warnings).await,
+        ("credential", Verb::Create) => credential::create(&call, &body, warnings),
         ("log", Verb::Get) => pods::log(&call),
         ("binding", Verb::Create) => pods::bind(&call, &body, warnings).await,
         ("eviction", Verb::Create) => pods::evict(&call, &body, warnings).await,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::read::{Plain, plain};
 
 /// A value as a YAML document.
-pub(crate) fn write(value: &Value) -> Vec<u8> {
+pub fn write(value: &Value) -> Vec<u8> {
     let mut writer = Writer { out: String::new(), column: 0 };
     match value {
         Value::Object(fields) if !fields.is_empty() => writer.map(value, 0),

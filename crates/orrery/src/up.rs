@@ -1,0 +1,215 @@
+//! The control plane in one process: store, certificates, API, controllers, listener, started and stopped in order.
+
+mod address;
+mod answers;
+mod credentials;
+mod leader;
+mod listener;
+mod signer;
+mod store;
+mod tls;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use orrery_apiserver::{Server, Service};
+use orrery_store::Store;
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+pub use self::{
+    address::{Listen, Url},
+    store::StoreChoice,
+};
+use self::{credentials::Credentials, leader::Candidate, signer::HubSigner};
+use crate::{
+    authority::Authorities,
+    metrics::{Requests, Snapshot},
+};
+
+/// What time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How a control plane is set up.
+#[derive(Clone)]
+pub struct Config {
+    /// Where state lives.
+    pub data_dir: PathBuf,
+    /// Where the API listens.
+    pub listen: Listen,
+    /// What others use to reach it; what it listens on if nothing is given.
+    pub external_url: Option<Url>,
+    /// What programs in a cluster use to reach it.
+    pub in_cluster_url: Option<Url>,
+    /// Further names and addresses in the serving certificate.
+    pub tls_sans: Vec<String>,
+    /// Which store.
+    pub store: StoreChoice,
+    /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
+    pub kubeconfig_out: Option<PathBuf>,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Config {
+    /// The usual settings with this data directory.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            listen: Listen::default(),
+            external_url: None,
+            in_cluster_url: None,
+            tls_sans: Vec::new(),
+            store: StoreChoice::Embedded,
+            kubeconfig_out: None,
+            clock: Arc::new(Timestamp::now),
+        }
+    }
+}
+
+/// A part of the control plane that is ready.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// Which.
+    pub part: &'static str,
+    /// What there is to know about it.
+    pub detail: String,
+}
+
+/// A control plane that runs until it is stopped.
+pub struct ControlPlane {
+    store: Store,
+    server: Server,
+    address: SocketAddr,
+    url: String,
+    kubeconfig: PathBuf,
+    authorities: watch::Receiver<Arc<Authorities>>,
+    stop: CancellationToken,
+    /// Ended when this is dropped.
+    tasks: JoinSet<()>,
+}
+
+impl ControlPlane {
+    /// Starts everything and tells of each part when it is ready.
+    pub async fn start(config: Config, report: &mut (dyn FnMut(Ready) + Send)) -> anyhow::Result<Self> {
+        let mut report = |part, detail| report(Ready { part, detail });
+        let tcp = config.listen.bind().await?;
+        let address = tcp.local_addr().context("cannot tell on which port the API listens")?;
+        let url = config.external_url.clone().unwrap_or_else(|| config.listen.url(address));
+        let store = store::open(&config).await?;
+        report("store", store::describe(&config, &store));
+
+        let kubeconfig = config.kubeconfig_out.clone().unwrap_or_else(|| config.data_dir.join("admin.kubeconfig"));
+        let names = address::serving_names(&config, address);
+        let credentials = Credentials::make(&config, &store, names, url.as_str(), &kubeconfig).await?;
+        let (tls, authorities) = (credentials.tls(), credentials.authorities());
+        report("certificates", format!("authority good until {}", credentials::day(authorities.borrow().expires())));
+
+        let requests = Arc::new(Requests::default());
+        let leads = watch::Sender::new(false);
+        let metrics = metrics(requests.clone(), store.clone(), credentials.expiries(), leads.subscribe());
+        let server = Server::new(store.clone(), api_config(&config, &url, &authorities, metrics));
+        let bootstrapped = server.bootstrap().await;
+        bootstrapped.map_err(|status| anyhow::anyhow!("{}", status.message())).context("cannot prepare the API")?;
+
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let candidate = Candidate::new(server.clone(), config.clock.clone(), leads)?;
+        match config.store {
+            // Nobody else can have the embedded store, so that there is nobody to agree with.
+            StoreChoice::Embedded => tasks.spawn(candidate.run_alone(stop.clone())),
+            StoreChoice::Etcd(_) => tasks.spawn(candidate.run(stop.clone())),
+        };
+        report("controllers", "one hub of the installation runs them".to_owned());
+
+        let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
+        tasks.spawn(listener::run(tcp, tls, answers, stop.clone()));
+        tasks.spawn(credentials.run(stop.clone()));
+        report("api", url.as_str().to_owned());
+        report("kubeconfig", kubeconfig.display().to_string());
+        let url = url.as_str().to_owned();
+        Ok(Self { store, server, address, url, kubeconfig, authorities, stop, tasks })
+    }
+
+    /// What others use to reach it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin kubeconfig is.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The API as a tower service, without a socket.
+    pub fn service(&self) -> Service {
+        self.server.service()
+    }
+
+    /// The store below the API.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Who signs for this installation.
+    pub fn authorities(&self) -> Arc<Authorities> {
+        self.authorities.borrow().clone()
+    }
+
+    /// Ends in order: no new connections, watches end, what is under way is answered, the store is closed.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a part of the control plane did not end in order");
+            }
+        }
+        self.store.close().await;
+    }
+}
+
+/// How the API behaves in a hub.
+fn api_config(
+    config: &Config,
+    url: &Url,
+    authorities: &watch::Receiver<Arc<Authorities>>,
+    metrics: Arc<dyn Fn() -> String + Send + Sync>,
+) -> orrery_apiserver::Config {
+    let signer = HubSigner {
+        authorities: authorities.clone(),
+        clock: config.clock.clone(),
+        server: url.as_str().to_owned(),
+        in_cluster_server: config.in_cluster_url.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default(),
+    };
+    orrery_apiserver::Config {
+        clock: config.clock.clone(),
+        address: url.authority().to_owned(),
+        root_ca: authorities.borrow().bundle().into(),
+        signer: Some(Arc::new(signer)),
+        metrics: Some(metrics),
+        ..orrery_apiserver::Config::default()
+    }
+}
+
+/// What `/metrics` shows of a hub.
+fn metrics(
+    requests: Arc<Requests>,
+    store: Store,
+    expiries: watch::Receiver<Vec<(&'static str, i64)>>,
+    leads: watch::Receiver<bool>,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
+    Arc::new(move || {
+        let (expiries, leads) = (expiries.borrow().clone(), *leads.borrow());
+        Snapshot { requests: &requests, store: store.stats(), expiries, leads }.to_text()
+    })
+}

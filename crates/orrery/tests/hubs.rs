@@ -1,0 +1,88 @@
+//! Two hubs on one etcd are one installation.
+
+#[path = "../../store/tests/support/etcd_server.rs"]
+#[expect(dead_code, reason = "the store's tests use more of it")]
+mod etcd_server;
+#[path = "support/hub.rs"]
+#[expect(dead_code, reason = "each test uses a part")]
+mod hub;
+
+use std::{fs, path::Path};
+
+use bytes::Bytes;
+use etcd_server::EtcdServer;
+use http::Method;
+use hub::{CONFIG_MAPS, config_map, connect, up};
+use orrery::{client::Client, kubeconfig::Kubeconfig};
+use orrery_testkit::Program;
+use serde_json::json;
+
+fn hub_on(server: &EtcdServer, data_dir: &Path) -> Program {
+    let store = server.endpoint().replace("http://", "etcd://");
+    up(data_dir, &["--store", &store])
+}
+
+async fn leads(client: &mut Client) -> bool {
+    let (_, body) = client.send_raw(Method::GET, "/metrics", Bytes::new()).await.expect("an answer");
+    String::from_utf8_lossy(&body).lines().any(|line| line == "orrery_controllers_leading 1")
+}
+
+/// Deletes a namespace, which is gone only when a controller has emptied it.
+async fn namespace_goes(client: &mut Client, name: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    client.send(Method::POST, "/api/v1/namespaces", Some(&namespace)).await.expect("it is made");
+    let path = format!("/api/v1/namespaces/{name}");
+    client.send(Method::DELETE, &path, None).await.expect("its end begins");
+    while client.get_opt(&path).await.expect("an answer").is_some() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hubs_are_one_installation_and_one_of_them_leads() {
+    let server = EtcdServer::start();
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| directory.path().join(name));
+    let (one, two) = (hub_on(&server, &paths[0]), hub_on(&server, &paths[1]));
+
+    // Both are known by one authority, and a certificate from one is good at the other.
+    let authority = |hub: &Program| {
+        Kubeconfig::read(hub.kubeconfig()).unwrap().cluster("orrery").unwrap()["certificate-authority-data"].clone()
+    };
+    assert_eq!(authority(&one), authority(&two));
+    let crossed = directory.path().join("crossed");
+    fs::write(&crossed, fs::read_to_string(one.kubeconfig()).unwrap().replace(one.url(), two.url())).unwrap();
+    let (mut first, mut second) = (connect(one.kubeconfig()).await, connect(&crossed).await);
+
+    // What is written through one is read through the other at once.
+    for number in 0..20 {
+        let (writer, reader) = if number % 2 == 0 { (&mut first, &mut second) } else { (&mut second, &mut first) };
+        let name = format!("shared-{number}");
+        writer.send(Method::POST, CONFIG_MAPS, Some(&config_map(&name))).await.unwrap();
+        assert_eq!(reader.get(&format!("{CONFIG_MAPS}/{name}")).await.unwrap()["data"]["a"], "1");
+    }
+
+    // One of them leads, whoever is asked the controllers work.
+    while !(leads(&mut first).await || leads(&mut second).await) {
+        tokio::task::yield_now().await;
+    }
+    assert_ne!(leads(&mut first).await, leads(&mut second).await);
+    namespace_goes(&mut first, "gone-1").await;
+    namespace_goes(&mut second, "gone-2").await;
+
+    // The leader is killed: the other takes over.
+    let (leader, mut rest, _other) = if leads(&mut first).await { (one, second, two) } else { (two, first, one) };
+    leader.kill();
+    namespace_goes(&mut rest, "gone-3").await;
+    assert!(leads(&mut rest).await);
+    let lease =
+        rest.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/orrery-controllers").await.unwrap();
+    assert_eq!(lease["spec"]["leaseTransitions"], 1);
+
+    // A hub that comes back is one of the installation again.
+    let back = hub_on(&server, &directory.path().join("three"));
+    assert_eq!(authority(&back), authority(&_other));
+    let mut third = connect(back.kubeconfig()).await;
+    assert_eq!(third.get(&format!("{CONFIG_MAPS}/shared-7")).await.unwrap()["data"]["a"], "1");
+    assert!(!leads(&mut third).await);
+}
