@@ -134,8 +134,7 @@ impl Objects {
                 }
                 Touch::Delete if !expect.holds(Some(origin.revision())) => pending,
                 Touch::Delete => {
-                    let Some((_, content)) = template.object_with_content(&origin, key.space()) else { continue };
-                    let stored = self.store_template(key, content, mark).await?;
+                    let stored = self.store_template(key, template.content(&origin), mark).await?;
                     pending.expecting(key, Expect::At(stored))
                 }
             };

@@ -1,7 +1,7 @@
 //! Spaces: which there are, what `root` begins with, and how one ends.
 
 use orrery_store::{Batch, CommitError, Expect, Key, ListOptions, Revision, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     controllers,
@@ -69,36 +69,33 @@ pub(crate) fn hold(object: &mut Value) {
     Metadata::of(object).set("finalizers", finalizers);
 }
 
-/// What every other space begins with.
+/// What every space begins with.
 pub(crate) fn templates(registry: &Registry, root_ca: &str) -> Result<Templates, Status> {
-    let lines = registry.bootstrap();
-    let parsed = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Value>, _>>();
-    let mut objects = parsed.map_err(Status::internal_error)?;
+    let mut objects = bootstrap_objects(registry)?;
     let namespaces = objects.iter().filter(|object| object["kind"] == "Namespace");
     let namespaces: Vec<String> = namespaces.map(|namespace| object::name(namespace).to_owned()).collect();
     objects.extend(controllers::begun(root_ca, &namespaces));
     Templates::new(registry, objects)
 }
 
-/// Makes sure that the objects every cluster starts with are in `root`.
-pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
-    for line in shared.registry.bootstrap() {
-        let mut value: Value = serde_json::from_str(&line).map_err(Status::internal_error)?;
-        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let Some(resource) = shared.registry.kind(group, version, &kind) else { continue };
-        let Ok((group, plural)) = verbs::stored_as(resource) else { continue };
-        let mut metadata = Metadata::of(&mut value);
-        metadata.set("uid", crate::random::uid()?);
-        metadata.set("creationTimestamp", shared.now());
-        for field in ["resourceVersion", "managedFields", "selfLink"] {
-            metadata.remove(field);
+/// The objects every cluster of Kubernetes starts with.
+fn bootstrap_objects(registry: &Registry) -> Result<Vec<Value>, Status> {
+    let parsed = registry.bootstrap().into_iter().map(|line| {
+        let mut object: Value = serde_json::from_str(&line)?;
+        if object["kind"] == "Namespace" {
+            object["status"] = json!({"phase": "Active"});
         }
-        metadata.count_generation(resource.behaviour.has_generation && metadata.get("generation").is_none());
-        let (namespace, name) = (object::text(&value, "namespace"), object::name(&value));
-        let key = Key::new(group, plural, ROOT, namespace, name).map_err(Status::internal_error)?;
-        match shared.store.commit(Batch::new().put(key, Expect::Absent, object::encode(&value))).await {
+        Ok(object)
+    });
+    parsed.collect::<Result<_, serde_json::Error>>().map_err(Status::internal_error)
+}
+
+/// Makes sure that `root` has what every space begins with. There it is stored.
+pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
+    let templates = shared.store.templates();
+    let contents: Vec<_> = templates.contents(ROOT, &crate::random::uid()?, &shared.now()).collect();
+    for (key, content) in contents {
+        match shared.store.commit(Batch::new().put(key, Expect::Absent, content)).await {
             // It was there from the last start, and may have been changed since.
             Ok(_) | Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -65,8 +65,8 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
         ask(service.clone(), Method::DELETE, format!("{SPACES}/space-{number}"), String::new(), 200)
     })
     .await?;
-    while store.stats().objects > 0 && spaces_left(&service).await? {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    while spaces_left(&service).await? {
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let removed = began.elapsed();
     store.compact(store.revision()).await?;
@@ -84,7 +84,8 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
 }
 
 async fn spaces_left(service: &Service) -> anyhow::Result<bool> {
-    let list = ask(service.clone(), Method::GET, format!("{SPACES}?limit=1"), String::new(), 200).await?;
+    let list =
+        ask(service.clone(), Method::GET, format!("{SPACES}?limit=1&labelSelector=!none"), String::new(), 200).await?;
     let list: serde_json::Value = serde_json::from_slice(&list)?;
     Ok(list["items"].as_array().is_some_and(|items| !items.is_empty()))
 }

@@ -74,6 +74,13 @@ impl Templates {
         self.of(group, resource).iter().map(|template| &template.model)
     }
 
+    /// What would be stored of them all in a space, with uids made of this one.
+    pub(crate) fn contents(&self, space: &str, uid: &str, time: &str) -> impl Iterator<Item = (Key, Content)> {
+        let origin = Origin { uid: uid.to_owned(), time: time.to_owned(), revision: Revision::ZERO };
+        let all = self.0.values().flat_map(BTreeMap::values).flatten();
+        all.filter_map(move |template| Some((template.key(space)?, template.content(&origin))))
+    }
+
     pub(super) fn find(&self, key: &Key) -> Option<&Template> {
         let list = self.of(key.group(), key.resource());
         let found = list.binary_search_by(|template| place(template.model.key()).cmp(place(key))).ok()?;
@@ -124,17 +131,24 @@ impl Template {
 
     /// What it is in a space.
     pub(super) fn object(&self, origin: &Origin, space: &str) -> Option<Object> {
-        self.object_with_content(origin, space).map(|(object, _)| object)
+        Some(self.model.copied(self.key(space)?, origin.revision, |bytes| self.fill(origin, bytes)))
     }
 
-    /// What it is in a space, and what would be stored for it.
-    pub(super) fn object_with_content(&self, origin: &Origin, space: &str) -> Option<(Object, Content)> {
+    /// What would be stored for it in a space.
+    pub(super) fn content(&self, origin: &Origin) -> Content {
         let mut content = self.content.clone();
-        let bytes = &mut content.value.first_mut()?.bytes;
-        bytes.get_mut(self.uid..self.uid + UID.len())?.copy_from_slice(self.uid_in(origin).as_bytes());
-        bytes.get_mut(self.time..self.time + TIME.len())?.copy_from_slice(origin.time.as_bytes());
-        let object = Object::detached(self.key(space)?, origin.revision, Some(content.clone()));
-        Some((object, content))
+        if let Some(value) = content.value.first_mut() {
+            self.fill(origin, &mut value.bytes);
+        }
+        content
+    }
+
+    fn fill(&self, origin: &Origin, bytes: &mut [u8]) {
+        for (place, text) in [(self.uid, &self.uid_in(origin)), (self.time, &origin.time)] {
+            if let Some(bytes) = bytes.get_mut(place..place + text.len()) {
+                bytes.copy_from_slice(text.as_bytes());
+            }
+        }
     }
 
     /// A uid that is the same each time, and another in every space.
