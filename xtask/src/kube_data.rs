@@ -1,8 +1,10 @@
 //! Brings the kinds of a Kubernetes version into the project: `cargo xtask kube-data RECORDED GO_MODULES VERSION`.
 //!
 //! `RECORDED` holds what a real server answered (`discovery.json`, `tables.json`, `openapi-v2.json`, `openapi-v3.json`, `bootstrap.jsonl`), `GO_MODULES` the
-//! modules of `k8s.io` as Go's module cache lays them out, for what the schemas leave out. The result is `crates/apiserver/data/kube-VERSION`.
+//! modules of `k8s.io` as Go's module cache lays them out, for what the schemas leave out. Descriptions come from the crate k8s-openapi, whose feature in
+//! the workspace's manifest names the same version. The result is `crates/apiserver/data/kube-VERSION`.
 
+mod descriptions;
 mod go_types;
 mod openapi;
 mod resources;
@@ -35,7 +37,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;
     pack(&target.join("bootstrap.jsonl.gz"), &bootstrap)?;
     let v2 = read(&recorded.join("openapi-v2.json"))?;
-    fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi)?)?;
+    let described = descriptions::of(&definitions)?.to_string();
+    fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi, &described)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

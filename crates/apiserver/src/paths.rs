@@ -67,18 +67,14 @@ pub(crate) fn other(
             Ok(answer::respond(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(metrics())))
         }
         ["openapi", "v2"] => {
-            let protobuf = header_text(headers, &header::ACCEPT).contains(openapi::V2_PROTOBUF);
-            let (document, kind) = match protobuf {
-                true => (openapi::v2_protobuf(), openapi::V2_PROTOBUF_ANSWER),
-                false => (openapi::v2(), "application/json"),
-            };
-            Ok(document_answer(&document, kind, headers))
+            let Some(form) = openapi_form("v2", headers) else { return Ok(empty(StatusCode::NOT_ACCEPTABLE)) };
+            Ok(document_answer(&openapi::v2(form), content_type("v2", form), headers))
         }
         ["openapi", "v3"] => {
             let text = serde_json::to_vec(&openapi::v3_index(&prefix(space))).unwrap_or_default();
             Ok(answer::respond(200, "text/plain; charset=utf-8", Body::whole(text)))
         }
-        ["openapi", "v3", path @ ..] => openapi_v3(&path.join("/"), space, query, headers),
+        ["openapi", "v3", path @ ..] => Ok(openapi_v3(shared, &path.join("/"), space, query, headers)),
         _ => Err(Status::no_such_page()),
     }
 }
@@ -126,9 +122,7 @@ fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
 /// An answer that the client may have already.
 fn tagged(tag: &str, headers: &HeaderMap, make: impl FnOnce() -> Response<Body>) -> Response<Body> {
     let mut response = if header_text(headers, &header::IF_NONE_MATCH).contains(tag) {
-        let mut response = Response::new(Body::whole(""));
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
+        empty(StatusCode::NOT_MODIFIED)
     } else {
         make()
     };
@@ -136,11 +130,40 @@ fn tagged(tag: &str, headers: &HeaderMap, make: impl FnOnce() -> Response<Body>)
     response
 }
 
+/// The form of OpenAPI that a client asks for first; none if it asks for another.
+fn openapi_form(version: &str, headers: &HeaderMap) -> Option<openapi::Form> {
+    let protobuf = format!("application/com.github.proto-openapi.spec.{version}@v1.0+protobuf");
+    let accepted = header_text(headers, &header::ACCEPT);
+    if accepted.is_empty() {
+        return Some(openapi::Form::Json);
+    }
+    accepted.split(',').find_map(|range| match range.split(';').next().unwrap_or_default().trim() {
+        range if range == protobuf => Some(openapi::Form::Protobuf),
+        "application/json" | "application/*" | "*/*" => Some(openapi::Form::Json),
+        _ => None,
+    })
+}
+
+fn empty(code: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::whole(""));
+    *response.status_mut() = code;
+    response
+}
+
+/// What a form is called in an answer: not quite as it is asked for.
+fn content_type(version: &str, form: openapi::Form) -> &'static str {
+    match (form, version) {
+        (openapi::Form::Json, _) => "application/json",
+        (openapi::Form::Protobuf, "v2") => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        (openapi::Form::Protobuf, _) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    }
+}
+
 /// A document, packed if the client takes it so.
 fn document_answer(document: &Document, kind: &'static str, headers: &HeaderMap) -> Response<Body> {
     tagged(&document.etag(), headers, || {
         let packed = header_text(headers, &header::ACCEPT_ENCODING).contains("gzip");
-        let bytes = if packed { document.gzip().to_vec() } else { document.text() };
+        let bytes = if packed { document.gzip() } else { document.text().into() };
         let mut response = answer::respond(200, kind, Body::whole(bytes));
         set(&mut response, header::VARY, "Accept");
         if packed {
@@ -151,25 +174,24 @@ fn document_answer(document: &Document, kind: &'static str, headers: &HeaderMap)
 }
 
 /// One document of version 3. An address with its hash can be kept for ever; one with another hash is shown the right one.
-fn openapi_v3(path: &str, space: &SpaceScope, query: &Query, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    let Some(document) = openapi::v3(path) else {
-        let mut response = Response::new(Body::whole(""));
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        return Ok(response);
-    };
-    let hash = document.hash.to_uppercase();
+fn openapi_v3(shared: &Shared, path: &str, space: &SpaceScope, query: &Query, headers: &HeaderMap) -> Response<Body> {
+    let Some(form) = openapi_form("v3", headers) else { return empty(StatusCode::NOT_ACCEPTABLE) };
+    let Some(document) = openapi::v3(path, form) else { return empty(StatusCode::NOT_FOUND) };
+    let hash = &document.hash;
     let given = query.get("hash").unwrap_or_default();
-    if !given.is_empty() && given != hash {
-        let mut response = Response::new(Body::whole(""));
-        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if !given.is_empty() && given != hash.as_ref() {
+        let mut response = empty(StatusCode::MOVED_PERMANENTLY);
         set(&mut response, header::LOCATION, &format!("{}/openapi/v3/{path}?hash={hash}", prefix(space)));
-        return Ok(response);
+        return response;
     }
-    let mut response = document_answer(&document, "application/json", headers);
+    let mut response = document_answer(&document, content_type("v3", form), headers);
     if !given.is_empty() {
+        const YEAR: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
+        let expires = (shared.config.clock)().saturating_add(YEAR).unwrap_or(jiff::Timestamp::MAX);
         set(&mut response, header::CACHE_CONTROL, "public, immutable");
+        set(&mut response, header::EXPIRES, &expires.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string());
     }
-    Ok(response)
+    response
 }
 
 /// What is looked at when somebody asks whether all is well.

@@ -10,6 +10,7 @@ use std::{
 };
 
 pub use behaviour::{Behaviour, DeleteAnswer, FieldLabels};
+pub(crate) use load::unpacked;
 
 use crate::schema::{Schemas, StructRef};
 

@@ -1,5 +1,7 @@
 //! Benchmarks of the store, and load against any Kubernetes API.
 
+mod api;
+mod output;
 mod report;
 mod sample;
 mod spaces;
@@ -21,6 +23,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure the API server: requests, lists, memory, spaces and the time to be ready; beside another server if one is named.
+    Api(api::Options),
+    /// A control plane in a process of its own.
+    #[command(hide = true)]
+    ApiServe(api::ServeOptions),
     /// Measure the store: durable writes, reads, watches, memory and the time to open.
     Store(store::Options),
     /// Measure spaces: the time to make and remove many, and the memory an empty one takes.
@@ -32,6 +39,8 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
+        Command::Api(options) => api::run(&options),
+        Command::ApiServe(options) => api::serve(&options),
         Command::Store(options) => store::run(&options),
         Command::Spaces(options) => spaces::run(&options),
         Command::StoreChild(options) => store::run_child(&options),

@@ -14,6 +14,8 @@ pub(crate) struct Report {
     pub(crate) version: &'static str,
     /// Where and on what it ran, for people.
     pub(crate) setting: Vec<String>,
+    /// What the column `raw` stands for.
+    pub(crate) comparison: &'static str,
     pub(crate) lines: Vec<Line>,
 }
 

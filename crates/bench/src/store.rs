@@ -20,14 +20,17 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use orrery_store::{Config, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 pub(crate) use self::child::{ChildOptions, run_child};
 use self::population::Fifth;
-use crate::report::{Line, Report};
+use crate::{
+    output::{self, Output},
+    report::{Line, Report},
+};
 
 /// What the user asks for.
 #[derive(Args)]
@@ -41,14 +44,6 @@ pub(crate) struct Options {
     /// How to print the outcome
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    /// For people
-    Table,
-    /// For programs
-    Json,
 }
 
 /// One measurement: its name, and what makes its lines of the report.
@@ -90,23 +85,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         eprintln!("[{}/{}] {}", number + 1, chosen.len(), measurement.name);
         lines.extend((measurement.run)(&bench).with_context(|| format!("cannot measure {}", measurement.name))?);
     }
-    let report = Report { version: env!("CARGO_PKG_VERSION"), setting: bench.setting()?, lines };
-    match options.output {
-        Output::Table => print!("\n{report}"),
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-    }
-    Ok(())
+    let setting = output::setting(bench.directory.path())?;
+    let comparison = "the least that this machine needs for the same, measured in the same run";
+    options.output.print(&Report { version: env!("CARGO_PKG_VERSION"), setting, comparison, lines })
 }
 
 impl Bench {
     fn new(below: Option<&Path>) -> anyhow::Result<Self> {
-        let mut named = tempfile::Builder::new();
-        named.prefix("orrery-bench-");
-        let directory = match below {
-            Some(below) => named.tempdir_in(below).with_context(|| format!("cannot write in {}", below.display()))?,
-            None => named.tempdir().context("cannot make a temporary directory; name another with --directory")?,
-        };
-        Ok(Self { directory, runtime: Runtime::new()?, populated: OnceCell::new() })
+        Ok(Self { directory: output::directory(below)?, runtime: Runtime::new()?, populated: OnceCell::new() })
     }
 
     /// A place for a measurement's files.
@@ -122,19 +108,5 @@ impl Bench {
             let _ = self.populated.set(store);
         }
         self.populated.get().context("the store was just made")
-    }
-
-    fn setting(&self) -> anyhow::Result<Vec<String>> {
-        /// What Linux calls a file system that is held in memory.
-        const TMPFS: i64 = 0x0102_1994;
-        let cores = std::thread::available_parallelism()?;
-        let path = self.directory.path();
-        let mut setting = vec![format!("{cores} cores, files in {}", path.display())];
-        if rustix::fs::statfs(path)?.f_type == TMPFS {
-            setting.push(
-                "these files are held in memory: nothing there is durable, choose a disk with --directory".to_owned(),
-            );
-        }
-        Ok(setting)
     }
 }

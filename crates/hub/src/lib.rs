@@ -1,3 +1,6 @@
 //! What the control plane decides: spaces, projects, placement, transform, status.
 
+pub mod ledger;
+pub mod pack;
+pub mod placement;
 pub mod transform;

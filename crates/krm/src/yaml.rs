@@ -11,6 +11,7 @@ mod plain;
 mod quoted;
 mod scalar;
 mod stream;
+mod trivia;
 mod value;
 
 pub(crate) use emit::{Fresh, emit_block};
@@ -84,6 +85,8 @@ pub(crate) struct Collection {
     pub(crate) parts: Vec<Part>,
     /// `{…}` or `[…]`, not lines.
     pub(crate) flow: bool,
+    /// The one entry of `[key: value]`: a map in flow style without brackets of its own.
+    pub(crate) bare: bool,
     /// The column of the keys or dashes of a collection in block style.
     pub(crate) column: u32,
     /// Where the first key, dash or the bracket stands in the source: after anchor and tag.

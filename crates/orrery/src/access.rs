@@ -176,7 +176,7 @@ impl Access {
     }
 
     /// How a client greets the server.
-    pub(crate) fn tls(&self) -> anyhow::Result<ClientConfig> {
+    pub fn tls(&self) -> anyhow::Result<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&self.authority) {

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{Listen, Url},
+    listener::Limits,
     store::StoreChoice,
 };
 use self::{credentials::Credentials, leader::Candidate, signer::HubSigner};
@@ -52,6 +53,8 @@ pub struct Config {
     pub store: StoreChoice,
     /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
     pub kubeconfig_out: Option<PathBuf>,
+    /// What clients are given.
+    pub limits: Limits,
     /// What time it is.
     pub clock: Clock,
 }
@@ -67,6 +70,7 @@ impl Config {
             tls_sans: Vec::new(),
             store: StoreChoice::Embedded,
             kubeconfig_out: None,
+            limits: Limits::default(),
             clock: Arc::new(Timestamp::now),
         }
     }
@@ -128,7 +132,7 @@ impl ControlPlane {
         report("controllers", "one hub of the installation runs them".to_owned());
 
         let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
-        tasks.spawn(listener::run(tcp, tls, answers, stop.clone()));
+        tasks.spawn(listener::run(tcp, tls, answers, config.limits, stop.clone()));
         tasks.spawn(credentials.run(stop.clone()));
         report("api", url.as_str().to_owned());
         report("kubeconfig", kubeconfig.display().to_string());
@@ -195,6 +199,7 @@ fn api_config(
         clock: config.clock.clone(),
         address: url.authority().to_owned(),
         root_ca: authorities.borrow().bundle().into(),
+        request_timeout: config.limits.request,
         signer: Some(Arc::new(signer)),
         metrics: Some(metrics),
         ..orrery_apiserver::Config::default()

@@ -123,6 +123,11 @@ impl ControlPlane {
         self.kubeconfig(&user, &format!("/spaces/{space}"))
     }
 
+    /// Makes a space, if it is not there.
+    pub async fn make_space(&self, name: &str) {
+        self.place(name).await;
+    }
+
     /// A space as certificates name it.
     async fn place(&self, name: &str) -> Issuer {
         let spaces = "/apis/core.orrery.io/v1alpha1/logicalspaces";

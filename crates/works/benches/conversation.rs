@@ -1,65 +1,41 @@
-//! How fast the conversation is: `cargo bench -p orrery-works`. Prints numbers, judges none.
-//!
-//! The part about brokers runs when mosquitto is installed. It compares our transport with a bare publisher and
-//! subscriber on the same broker in the same run.
+//! How fast the conversation is: `cargo bench -p orrery-works [-- codec loopback memory resync]`. Prints numbers, judges none.
 
-use std::{
-    net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
-    Agent, Bundle, Cause, Codec, Dialect, Entropy, Message, Packet, ResourceId, Source, Spec, Version, Wish,
+    Agent, Bundle, Cause, Codec, Dialect, Entropy, Message, ResourceId, Source, Spec, Version, Wish,
     agent::{self, Memory},
     codec::Stamp,
     endpoint::{self, Endpoint, NoJournal},
     event::Meta,
-    mqtt::{self, Mqtt},
     source::{self, Desired, Ledger},
-    transport::{Incoming, Link, Transport, loopback::Loopback},
+    transport::{Link, Transport, loopback::Loopback},
 };
-use rumqttc::v5::{
-    AsyncClient, Event, MqttOptions,
-    mqttbytes::{QoS, v5::Packet as MqttPacket, v5::PublishProperties},
-};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The allocator of our programs.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    for dialect in [Dialect::Seed, Dialect::Ocm] {
-        codec(dialect);
-    }
-    memory();
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(round_trip(Dialect::Seed, 50_000));
-    runtime.block_on(round_trip(Dialect::Ocm, 50_000));
-    runtime.block_on(resync(10_000));
-    match Mosquitto::start() {
-        Some(broker) => runtime.block_on(through_mosquitto(broker.port, 20_000)),
-        None => println!("mosquitto is not installed: no measurement through a broker"),
-    }
-}
-
-/// Our transport between two measurements of a bare pair, so that a change of the machine's mood shows.
-async fn through_mosquitto(port: u16, count: u64) {
-    let patience = Duration::from_secs(60);
-    let measured = [
-        ("a bare pair", tokio::time::timeout(patience, raw_pair(port, count)).await),
-        ("our transport", tokio::time::timeout(patience, one_way(port, count)).await),
-        ("a bare pair", tokio::time::timeout(patience, raw_pair(port, count)).await),
-    ];
-    for (what, rate) in measured {
-        match rate {
-            Ok(rate) => println!("one way through mosquitto, {what}: {rate:.0} events/s"),
-            Err(_) => println!("one way through mosquitto, {what}: not finished within {patience:?}"),
+    for dialect in [Dialect::Seed, Dialect::Ocm] {
+        if runs("codec") {
+            codec(dialect);
         }
+        if runs("loopback") {
+            runtime.block_on(round_trip(dialect, 50_000));
+        }
+    }
+    if runs("memory") {
+        memory();
+    }
+    if runs("resync") {
+        runtime.block_on(resync(10_000));
     }
 }
 
@@ -156,7 +132,7 @@ fn endpoint_config(dialect: Dialect) -> endpoint::Config {
 struct Pair {
     source: endpoint::Handle<Source>,
     agent: endpoint::Handle<Agent>,
-    statuses: Arc<AtomicU64>,
+    statuses: watch::Receiver<u64>,
     _stop: (oneshot::Sender<()>, oneshot::Sender<()>),
 }
 
@@ -177,11 +153,12 @@ async fn pair(dialect: Dialect, works: Vec<Desired>) -> Pair {
     effects.extend(machine.ready(now));
     let (reports, mut reported) = mpsc::channel(1_000);
     let (source_end, source) = start(machine, effects, source_link, dialect, reports).await;
-    let statuses = Arc::new(AtomicU64::new(0));
-    let counter = statuses.clone();
+    let (counter, statuses) = watch::channel(0);
     tokio::spawn(async move {
-        while let Some(effect) = reported.recv().await {
-            counter.fetch_add(u64::from(matches!(effect, source::Effect::Status { .. })), Relaxed);
+        let mut effects = Vec::new();
+        while reported.recv_many(&mut effects, 500).await > 0 {
+            let news = effects.drain(..).filter(|effect| matches!(effect, source::Effect::Status { .. })).count();
+            counter.send_modify(|count| *count += news as u64);
         }
     });
 
@@ -239,16 +216,10 @@ fn applied() -> ManifestWorkStatus {
     ManifestWorkStatus { conditions: vec![condition], ..ManifestWorkStatus::default() }
 }
 
-async fn wait_until(reached: impl Fn() -> bool) {
-    while !reached() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
 /// Works go to the agent, and their statuses come back.
 async fn round_trip(dialect: Dialect, works: u64) {
-    let pair = pair(dialect, Vec::new()).await;
-    wait_until(|| pair.source.counters().received.load(Relaxed) > 0).await;
+    let mut pair = pair(dialect, Vec::new()).await;
+    pair.source.until(|seen| seen.received > 0).await.expect("the source runs");
     let bundle = bundle(1);
     let (start, cpu) = (Instant::now(), cpu_seconds());
     for batch in 0..works / 100 {
@@ -261,7 +232,7 @@ async fn round_trip(dialect: Dialect, works: u64) {
         });
         put.await.expect("the source runs");
     }
-    wait_until(|| pair.statuses.load(Relaxed) >= works).await;
+    pair.statuses.wait_for(|count| *count >= works).await.expect("the source runs");
     let events = 2.0 * works as f64;
     let (rate, per_core) = (events / start.elapsed().as_secs_f64(), events / (cpu_seconds() - cpu));
     println!(
@@ -273,136 +244,18 @@ async fn round_trip(dialect: Dialect, works: u64) {
 async fn resync(works: u64) {
     let bundle = bundle(1);
     let start = Instant::now();
-    let pair = pair(Dialect::Seed, (0..works).map(|number| desired(number, bundle.clone())).collect()).await;
+    let mut pair = pair(Dialect::Seed, (0..works).map(|number| desired(number, bundle.clone())).collect()).await;
     let made = start.elapsed();
-    loop {
-        let held =
-            pair.agent.call(|agent: &mut Agent, _| (agent.works() as u64, Vec::new())).await.expect("the agent runs");
-        if held == works {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    pair.agent.until(|seen| seen.received > works).await.expect("the agent runs");
     let filled = start.elapsed() - made;
-    wait_until(|| pair.statuses.load(Relaxed) >= works).await;
+    pair.statuses.wait_for(|count| *count >= works).await.expect("the source runs");
     println!(
         "resync of {works} works: {filled:?} until the agent has all of them, {:?} until all statuses are back",
         start.elapsed() - made
     );
     let listed = Instant::now();
-    let before = pair.agent.counters().received.load(Relaxed);
+    let before = pair.agent.counters().received;
     pair.agent.call(|agent: &mut Agent, now| ((), agent.connected(now))).await.expect("the agent runs");
-    wait_until(|| pair.agent.counters().received.load(Relaxed) > before).await;
+    pair.agent.until(|seen| seen.received > before).await.expect("the agent runs");
     println!("resync of {works} works that all match: {:?} until the first page is answered", listed.elapsed());
-}
-
-/// A mosquitto of our own.
-struct Mosquitto {
-    port: u16,
-    child: Child,
-    config: PathBuf,
-}
-
-impl Mosquitto {
-    fn start() -> Option<Self> {
-        let program =
-            ["/usr/sbin/mosquitto", "/usr/bin/mosquitto"].into_iter().find(|path| Path::new(path).exists())?;
-        let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-        let config = std::env::temp_dir().join(format!("orrery-bench-{port}.conf"));
-        // By default mosquitto drops what a subscriber is more than 1000 messages behind.
-        let settings = format!("listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n");
-        std::fs::write(&config, settings).ok()?;
-        let child = Command::new(program).arg("-c").arg(&config).stderr(Stdio::null()).spawn().ok()?;
-        let broker = Self { port, child, config };
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::yield_now();
-        }
-        Some(broker)
-    }
-}
-
-impl Drop for Mosquitto {
-    fn drop(&mut self) {
-        // It is over either way.
-        let _dead = self.child.kill();
-        let _reaped = self.child.wait();
-        let _removed = std::fs::remove_file(&self.config);
-    }
-}
-
-/// Packets as our source would send them.
-fn packets(count: u64) -> Vec<Packet> {
-    let codec = Codec::of(Dialect::Ocm);
-    let stamp = |number: u64| Stamp { id: u128::from(number), time: Timestamp::now(), agent: "agent" };
-    (0..count).map(|number| codec.encode(&spec(number), stamp(number)).expect("encodes")).collect()
-}
-
-/// A publisher and a subscriber with nothing around them.
-async fn raw_pair(port: u16, count: u64) -> f64 {
-    let options = |id: &str| {
-        let mut options = MqttOptions::new(id, "127.0.0.1", port);
-        options.set_max_packet_size(Some(1 << 20)).set_outgoing_inflight_upper_limit(100);
-        options
-    };
-    let (subscriber, mut subscribed) = AsyncClient::new(options("raw-sub"), 100);
-    let (publisher, mut published) = AsyncClient::new(options("raw-pub"), 100);
-    subscriber.subscribe("sources/#", QoS::AtLeastOnce).await.expect("subscribes");
-    while !matches!(subscribed.poll().await.expect("connected"), Event::Incoming(MqttPacket::SubAck(_))) {}
-    let driver = tokio::spawn(async move { while published.poll().await.is_ok() {} });
-    let packets = packets(count);
-    let start = Instant::now();
-    let sender = tokio::spawn(async move {
-        for packet in packets {
-            let properties = PublishProperties {
-                user_properties: packet.properties,
-                content_type: packet.content_type,
-                ..Default::default()
-            };
-            publisher
-                .publish_with_properties(packet.topic, QoS::AtLeastOnce, false, packet.payload, properties)
-                .await
-                .expect("publishes");
-        }
-        publisher
-    });
-    let mut received = 0;
-    while received < count {
-        if let Event::Incoming(MqttPacket::Publish(_)) = subscribed.poll().await.expect("connected") {
-            received += 1;
-        }
-    }
-    let rate = count as f64 / start.elapsed().as_secs_f64();
-    drop(sender.await);
-    driver.abort();
-    rate
-}
-
-/// The same through our transport, from message to message.
-async fn one_way(port: u16, count: u64) -> f64 {
-    let codec = Codec::of(Dialect::Ocm);
-    let filters = codec.topics().agent_filters(&name("cluster1"));
-    let mut receiver = Mqtt(mqtt::Config::new("127.0.0.1", port, "ours-sub")).open(filters).expect("opens");
-    let sender =
-        Mqtt(mqtt::Config::new("127.0.0.1", port, "ours-pub")).open(vec!["nothing".to_owned()]).expect("opens");
-    while !matches!(receiver.incoming.recv().await, Some(Incoming::Connected { .. })) {}
-    let messages: Vec<Message> = (0..count).map(spec).collect();
-    let writer = codec.clone();
-    let start = Instant::now();
-    let sending = tokio::spawn(async move {
-        for (number, message) in messages.iter().enumerate() {
-            let stamp = Stamp { id: number as u128, time: Timestamp::now(), agent: "agent" };
-            sender.outgoing.send(writer.encode(message, stamp).expect("encodes")).await.expect("the transport runs");
-        }
-        sender
-    });
-    let mut received = 0;
-    while received < count {
-        if let Some(Incoming::Packet(packet, _)) = receiver.incoming.recv().await {
-            std::hint::black_box(codec.decode(&packet).expect("decodes"));
-            received += 1;
-        }
-    }
-    let rate = count as f64 / start.elapsed().as_secs_f64();
-    drop(sending.await);
-    rate
 }

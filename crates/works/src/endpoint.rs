@@ -1,16 +1,13 @@
 //! One end at work: it joins a state machine to a transport and to whoever keeps its records.
 
 use std::{
+    collections::VecDeque,
     future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
     time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     Agent, Codec, Dialect, Entropy, Message, Packet, Source, agent,
@@ -27,6 +24,9 @@ const TICK: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 64;
 /// How many calls of the owner may wait.
 const MAX_CALLS: usize = 64;
+/// How many reports may wait for the owner before no further packet is looked at. The owner's calls are, always: it may be
+/// in the middle of one.
+const MAX_REPORTS: usize = 64;
 
 /// A state machine that an endpoint can drive.
 pub trait Party: Send + 'static {
@@ -134,28 +134,28 @@ impl<R: Send + 'static> Journal<R> for NoJournal {
     }
 }
 
-/// What an endpoint has seen; shared with whoever publishes metrics.
-#[derive(Debug, Default)]
+/// What an endpoint has seen, for whoever publishes metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets read as messages.
-    pub received: AtomicU64,
+    pub received: u64,
     /// Packets handed to the transport.
-    pub sent: AtomicU64,
+    pub sent: u64,
     /// Packets that could not be read.
-    pub refused: AtomicU64,
+    pub refused: u64,
     /// Messages that could not be written, or were larger than the broker takes.
-    pub unsendable: AtomicU64,
+    pub unsendable: u64,
     /// Connections made.
-    pub connections: AtomicU64,
+    pub connections: u64,
     /// Messages that wait for the transport at the moment.
-    pub waiting: AtomicU64,
+    pub waiting: u64,
 }
 
 /// Speaks to a machine that an endpoint drives.
 #[derive(Debug)]
 pub struct Handle<P: Party> {
     calls: mpsc::Sender<Call<P>>,
-    counters: Arc<Counters>,
+    counters: watch::Receiver<Counters>,
 }
 
 impl<P: Party> Clone for Handle<P> {
@@ -198,8 +198,13 @@ impl<P: Party> Handle<P> {
     }
 
     /// What the endpoint has seen.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        *self.counters.borrow()
+    }
+
+    /// Waits until the endpoint has seen this.
+    pub async fn until(&self, seen: impl FnMut(&Counters) -> bool) -> Result<Counters, Ended> {
+        self.counters.clone().wait_for(seen).await.map(|counters| *counters).map_err(|_| Ended)
     }
 }
 
@@ -212,6 +217,8 @@ pub struct Endpoint<P: Party, J> {
     desk: Desk,
     calls: mpsc::Receiver<Call<P>>,
     reports: mpsc::Sender<P::Report>,
+    /// Reports the owner had no room for.
+    untold: VecDeque<P::Report>,
 }
 
 /// How an endpoint presents itself.
@@ -231,15 +238,16 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         party: P,
         effects: Vec<P::Effect>,
         link: Link,
-        mut journal: J,
+        journal: J,
         config: Config,
         reports: mpsc::Sender<P::Report>,
     ) -> std::io::Result<(Self, Handle<P>)> {
         let (sender, calls) = mpsc::channel(MAX_CALLS);
-        let mut desk = Desk::new(config);
-        let handle = Handle { calls: sender, counters: desk.counters.clone() };
-        carry_out::<P, J>(effects, &mut journal, &mut desk, &reports).await?;
-        Ok((Self { party, link, journal, desk, calls, reports }, handle))
+        let desk = Desk::new(config);
+        let handle = Handle { calls: sender, counters: desk.told.subscribe() };
+        let mut endpoint = Self { party, link, journal, desk, calls, reports, untold: VecDeque::new() };
+        endpoint.carry_out(effects).await?;
+        Ok((endpoint, handle))
     }
 
     /// Works until `shutdown`, until every handle is gone, or until a record cannot be kept. Returns when the transport
@@ -258,9 +266,11 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tokio::pin!(shutdown);
-        let outgoing = self.link.outgoing.clone();
+        let (outgoing, reports) = (self.link.outgoing.clone(), self.reports.clone());
         loop {
+            self.desk.tell();
             let waits = !self.desk.outbox.is_empty() && self.desk.connected;
+            let heeded = self.untold.len() < MAX_REPORTS;
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 call = self.calls.recv() => match call {
@@ -270,7 +280,7 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                     }
                     None => return Ok(()),
                 },
-                incoming = self.link.incoming.recv() => {
+                incoming = self.link.incoming.recv(), if heeded => {
                     let mut next = Some(incoming.ok_or_else(ended)?);
                     for _ in 0..AT_ONCE {
                         let Some(incoming) = next else { break };
@@ -289,7 +299,10 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                         permit.send(packet);
                         room = outgoing.try_reserve().ok();
                     }
-                    self.desk.count_waiting();
+                }
+                room = reports.reserve(), if !self.untold.is_empty() => {
+                    drop(room);
+                    self.report();
                 }
                 _ = ticks.tick() => {
                     let effects = self.party.on_tick(self.desk.clock.now());
@@ -323,31 +336,34 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         }
     }
 
+    /// Has effects carried out in their order.
     async fn carry_out(&mut self, effects: Vec<P::Effect>) -> std::io::Result<()> {
-        carry_out::<P, J>(effects, &mut self.journal, &mut self.desk, &self.reports).await
+        for effect in effects {
+            match P::assign(effect) {
+                Task::Record(record) => self.journal.keep(record).await?,
+                Task::Send(dialect, message) => self.desk.outbox.push(dialect, message),
+                Task::Report(report) => self.untold.push_back(report),
+            }
+        }
+        self.report();
+        Ok(())
+    }
+
+    /// Tells the owner as much as it has room for.
+    fn report(&mut self) {
+        while let Some(report) = self.untold.pop_front() {
+            match self.reports.try_send(report) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(report)) => return self.untold.push_front(report),
+                // An owner that no longer listens does not need to know.
+                Err(mpsc::error::TrySendError::Closed(_)) => self.untold.clear(),
+            }
+        }
     }
 }
 
 fn ended() -> std::io::Error {
     std::io::Error::other("the transport has ended")
-}
-
-async fn carry_out<P: Party, J: Journal<P::Record>>(
-    effects: Vec<P::Effect>,
-    journal: &mut J,
-    desk: &mut Desk,
-    reports: &mpsc::Sender<P::Report>,
-) -> std::io::Result<()> {
-    for effect in effects {
-        match P::assign(effect) {
-            Task::Record(record) => journal.keep(record).await?,
-            Task::Send(dialect, message) => desk.outbox.push(dialect, message),
-            // An owner that no longer listens does not need to know.
-            Task::Report(report) => drop(reports.send(report).await),
-        }
-    }
-    desk.count_waiting();
-    Ok(())
 }
 
 /// Where messages become packets and packets messages.
@@ -359,7 +375,8 @@ struct Desk {
     outbox: Outbox,
     clock: Clock,
     entropy: Entropy,
-    counters: Arc<Counters>,
+    counters: Counters,
+    told: watch::Sender<Counters>,
 }
 
 impl Desk {
@@ -371,31 +388,34 @@ impl Desk {
             outbox: Outbox::default(),
             clock: Clock::start(),
             entropy: Entropy::from_system(),
-            counters: Arc::default(),
+            counters: Counters::default(),
+            told: watch::Sender::default(),
         }
     }
 
     fn on_connected(&mut self, max_packet: Option<usize>) {
         self.connected = true;
         self.max_packet = max_packet.unwrap_or(usize::MAX).min(self.config.max_packet);
-        self.counters.connections.fetch_add(1, Relaxed);
+        self.counters.connections += 1;
     }
 
-    fn count_waiting(&self) {
-        self.counters.waiting.store(self.outbox.len() as u64, Relaxed);
+    /// Tells those who watch what has been counted.
+    fn tell(&mut self) {
+        self.counters.waiting = self.outbox.len() as u64;
+        self.told.send_if_modified(|told| std::mem::replace(told, self.counters) != self.counters);
     }
 
     /// Reads a packet; one that cannot be read leaves a line and a number, nothing else.
-    fn read(&self, packet: &Packet) -> Option<(Dialect, Message)> {
+    fn read(&mut self, packet: &Packet) -> Option<(Dialect, Message)> {
         let dialect = Dialect::of_topic(&packet.topic);
         let codec = self.config.codecs.iter().find(|codec| codec.dialect() == dialect)?;
         match codec.decode(packet) {
             Ok(message) => {
-                self.counters.received.fetch_add(1, Relaxed);
+                self.counters.received += 1;
                 Some((dialect, message))
             }
             Err(error) => {
-                self.counters.refused.fetch_add(1, Relaxed);
+                self.counters.refused += 1;
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
                 tracing::warn!(topic = %packet.topic, reason = error.reason(), %error, cause, "dropped an event");
                 None
@@ -407,7 +427,7 @@ impl Desk {
     fn next_packet(&mut self) -> Option<Packet> {
         while let Some((dialect, message)) = self.outbox.pop() {
             if let Some(packet) = self.write(dialect, &message) {
-                self.counters.sent.fetch_add(1, Relaxed);
+                self.counters.sent += 1;
                 return Some(packet);
             }
         }
@@ -429,7 +449,7 @@ impl Desk {
                 tracing::debug!(%error, cause, "cannot send an event");
             }
         }
-        self.counters.unsendable.fetch_add(1, Relaxed);
+        self.counters.unsendable += 1;
         None
     }
 }

@@ -115,7 +115,7 @@ impl Transport for Mqtt {
         let options = self.0.options()?;
         let capacity = usize::from(self.0.max_in_flight).max(1);
         let (outgoing, packets) = mpsc::channel(capacity);
-        // Room for everything the broker may send unacknowledged, and for news of the connection.
+        // Room for what the broker may send unacknowledged, and for news of the connection.
         let (news, incoming) = mpsc::channel(usize::from(self.0.receive_maximum) + 16);
         let connection = session::Connection::new(self.0, options, filters, packets, news);
         let task = tokio::spawn(connection.run());

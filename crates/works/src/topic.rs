@@ -95,6 +95,38 @@ impl Topics {
         }
     }
 
+    /// The filters that match everything the agent of a cluster publishes, and nothing of others: what a broker may let it.
+    pub fn agent_publishes(&self, cluster: &ClusterName) -> Vec<String> {
+        match self {
+            Self::Seed => vec![
+                format!("/sources/+/clusters/{cluster}/manifestsstatus"),
+                format!("/sources/resync/{cluster}/manifests"),
+            ],
+            Self::Ocm(topics) => {
+                let mut filters = vec![topics.agent_events.filter(None, Some(cluster.as_str()))];
+                let broadcast = topics.agent_broadcast.as_ref();
+                filters.extend(broadcast.map(|pattern| pattern.filter(None, Some(cluster.as_str()))));
+                filters
+            }
+        }
+    }
+
+    /// The filters that match everything a source publishes, and nothing of others: what a broker may let it.
+    pub fn source_publishes(&self, source: &SourceId) -> Vec<String> {
+        match self {
+            Self::Seed => vec![
+                format!("/sources/{source}/clusters/+/manifests"),
+                format!("/sources/{source}/resync/clusters/manifestsstatus"),
+            ],
+            Self::Ocm(topics) => {
+                let mut filters = vec![topics.source_events.filter(Some(source.as_str()), None)];
+                let broadcast = topics.source_broadcast.as_ref();
+                filters.extend(broadcast.map(|pattern| pattern.filter(Some(source.as_str()), None)));
+                filters
+            }
+        }
+    }
+
     /// Reads a topic; `None` when it is none of ours.
     pub fn place(&self, topic: &str) -> Option<Place> {
         match self {
@@ -148,10 +180,7 @@ impl Topics {
 
 /// Whether a topic matches a filter, as a broker decides it. The group of a shared subscription is not part of the filter.
 pub fn matches(filter: &str, topic: &str) -> bool {
-    let filter = match filter.strip_prefix("$share/") {
-        Some(rest) => rest.split_once('/').map_or(rest, |(_, filter)| filter),
-        None => filter,
-    };
+    let (_, filter) = unshared(filter);
     let mut topic = topic.split('/');
     for level in filter.split('/') {
         match (level, topic.next()) {
@@ -162,6 +191,30 @@ pub fn matches(filter: &str, topic: &str) -> bool {
         }
     }
     topic.next().is_none()
+}
+
+/// Whether everything that `narrow` matches is matched by `wide` too. Groups of shared subscriptions are not looked at.
+pub fn covers(wide: &str, narrow: &str) -> bool {
+    let (_, wide) = unshared(wide);
+    let (_, narrow) = unshared(narrow);
+    let mut narrow = narrow.split('/');
+    for level in wide.split('/') {
+        match (level, narrow.next()) {
+            ("#", _) => return true,
+            ("+", Some(word)) if word != "#" => {}
+            (level, Some(word)) if level == word => {}
+            _ => return false,
+        }
+    }
+    narrow.next().is_none()
+}
+
+/// The group of a shared subscription, if it is one, and the filter in it.
+pub fn unshared(filter: &str) -> (Option<&str>, &str) {
+    match filter.strip_prefix("$share/").and_then(|rest| rest.split_once('/')) {
+        Some((group, filter)) => (Some(group), filter),
+        None => (None, filter),
+    }
 }
 
 /// `$share/<group>/<filter>`: the broker gives each message to one member of the group.
@@ -436,6 +489,36 @@ mod tests {
         assert!(matches("#", "a/b"));
         assert!(!matches("/sources/+", "/sources/a/b"));
         assert!(!matches("/sources/+/b", "/sources/a"));
+    }
+
+    #[test]
+    fn a_filter_covers_narrower_ones() {
+        for (wide, narrow) in [("#", "a/+"), ("a/#", "a/b/#"), ("a/+", "a/b"), ("+/b", "+/b"), ("a/#", "a")] {
+            assert!(covers(wide, narrow), "{wide} {narrow}");
+        }
+        for (wide, narrow) in [("a/+", "a/#"), ("a/b", "a/+"), ("+", "a/b"), ("a/+/c", "a/#"), ("a/b", "a"), ("a", "#")]
+        {
+            assert!(!covers(wide, narrow), "{wide} {narrow}");
+        }
+        assert!(covers("a/+", "$share/g/a/b"));
+        assert!(!covers("$share/+/b", "$share/g/c"));
+    }
+
+    #[test]
+    fn what_an_end_publishes_is_what_its_rights_match() {
+        let (source, cluster) = names();
+        for topics in [Topics::Seed, Topics::Ocm(Box::new(OcmTopics::conventional()))] {
+            let may =
+                |filters: Vec<String>, topic: String| filters.iter().filter(|filter| matches(filter, &topic)).count();
+            let agent = || topics.agent_publishes(&cluster);
+            assert_eq!(may(agent(), topics.agent_events(&source, &cluster).unwrap()), 1);
+            assert_eq!(may(agent(), topics.agent_broadcast(&cluster, None).unwrap()), 1);
+            assert_eq!(may(agent(), topics.source_events(&source, &cluster).unwrap()), 0);
+            let source_may = || topics.source_publishes(&source);
+            assert_eq!(may(source_may(), topics.source_events(&source, &cluster).unwrap()), 1);
+            assert_eq!(may(source_may(), topics.source_broadcast(&source).unwrap()), 1);
+            assert_eq!(may(source_may(), topics.agent_events(&source, &cluster).unwrap()), 0);
+        }
     }
 
     #[test]

@@ -22,16 +22,22 @@ enum Node {
     Map(Vec<(String, Node)>),
 }
 
-/// Most nodes that a document may grow to through its aliases: a small text must not become a huge object.
-const MAX_NODES: usize = 100_000;
+/// How much of a document may come from its aliases, as Go's reader has it: nearly all of one up to the first number of nodes, a tenth from the second on.
+/// A small text must not become a huge object.
+const ALIASED: (usize, usize) = (400_000, 4_000_000);
 /// How deep lists and maps may be nested.
 const MAX_DEPTH: usize = 500;
 
 /// Reads the first document. No document at all is null.
 pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, repeated: Vec::new() };
+    let mut reader = Reader {
+        parser: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        nodes: 0,
+        aliased: 0,
+        repeated: Vec::new(),
+    };
     let mut json = Vec::new();
     match reader.document()? {
         Some(node) => write(&node, &mut json),
@@ -44,6 +50,8 @@ struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    /// Of these, those that came by an alias.
+    aliased: usize,
     repeated: Vec<String>,
 }
 
@@ -71,15 +79,19 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, (event, line): (Event<'a>, usize), depth: usize) -> Result<Node, String> {
         self.nodes += 1;
-        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
-            return Err("yaml: document contains excessive aliasing".to_owned());
+        if depth > MAX_DEPTH {
+            return Err(format!("yaml: line {line}: exceeded max depth of {MAX_DEPTH}"));
         }
         let (node, anchor) = match event {
             Event::Alias(anchor) => {
-                let node =
-                    self.anchors.get(&anchor).cloned().ok_or_else(|| format!("yaml: line {line}: unknown anchor"))?;
-                self.nodes += count(&node);
-                return Ok(node);
+                let node = self.anchors.get(&anchor).ok_or_else(|| format!("yaml: line {line}: unknown anchor"))?;
+                let (size, height) = size(node);
+                self.nodes += size;
+                self.aliased += size;
+                if depth + height > MAX_DEPTH || self.too_many_aliases() {
+                    return Err("yaml: document contains excessive aliasing".to_owned());
+                }
+                return Ok(node.clone());
             }
             Event::Scalar(text, style, anchor, tag) => (Node::Scalar(scalar(&text, style, tag.as_deref())?), anchor),
             Event::SequenceStart(anchor, _) => {
@@ -101,8 +113,16 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
+    fn too_many_aliases(&self) -> bool {
+        let (few, many) = ALIASED;
+        let grown = (self.nodes.clamp(few, many) - few) as f64 / (many - few) as f64;
+        let allowed = 0.99 - 0.89 * grown;
+        self.aliased > 100 && self.nodes > 1000 && self.aliased as f64 / self.nodes as f64 > allowed
+    }
+
     fn map(&mut self, depth: usize) -> Result<Vec<(String, Node)>, String> {
         let mut fields: Vec<(String, Node)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         let mut merged = Vec::new();
         loop {
             let (key, line) = match self.event()? {
@@ -114,40 +134,47 @@ impl<'a> Reader<'a> {
             let value = self.node(event, depth + 1)?;
             if key == "<<" {
                 merged.push(value);
-            } else if let Some(field) = fields.iter_mut().find(|(name, _)| *name == key) {
+            } else if let Some(place) = places.get(&key) {
                 self.repeated.push(format!("line {line}: key \"{key}\" already set in map"));
-                field.1 = value;
+                fields[*place].1 = value;
             } else {
+                places.insert(key.clone(), fields.len());
                 fields.push((key, value));
             }
         }
         for node in merged {
-            merge(&mut fields, node);
+            merge(&mut fields, &mut places, node);
         }
         Ok(fields)
     }
 }
 
 /// Adds the fields of a merged map that are not set.
-fn merge(fields: &mut Vec<(String, Node)>, node: Node) {
+fn merge(fields: &mut Vec<(String, Node)>, places: &mut HashMap<String, usize>, node: Node) {
     match node {
         Node::Map(more) => {
             for (name, value) in more {
-                if !fields.iter().any(|(other, _)| *other == name) {
+                if !places.contains_key(&name) {
+                    places.insert(name.clone(), fields.len());
                     fields.push((name, value));
                 }
             }
         }
-        Node::List(maps) => maps.into_iter().for_each(|map| merge(fields, map)),
+        Node::List(maps) => maps.into_iter().for_each(|map| merge(fields, places, map)),
         Node::Scalar(_) => {}
     }
 }
 
-fn count(node: &Node) -> usize {
+/// How many nodes there are, and how deep they are nested.
+fn size(node: &Node) -> (usize, usize) {
+    let sum = |(nodes, depth): (usize, usize), inner: &Node| {
+        let (more, height) = size(inner);
+        (nodes + more, depth.max(height + 1))
+    };
     match node {
-        Node::Scalar(_) => 1,
-        Node::List(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Node::Map(fields) => 1 + fields.iter().map(|(_, value)| count(value)).sum::<usize>(),
+        Node::Scalar(_) => (1, 0),
+        Node::List(items) => items.iter().fold((1, 0), sum),
+        Node::Map(fields) => fields.iter().map(|(_, value)| value).fold((1, 0), sum),
     }
 }
 

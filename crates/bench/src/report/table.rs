@@ -22,8 +22,10 @@ impl fmt::Display for Report {
                 write_row(f, &widths.map(|width| "─".repeat(width)), &widths)?;
             }
         }
-        writeln!(f)?;
-        writeln!(f, "raw is the least that this machine needs for the same, measured in the same run:")?;
+        if self.lines.iter().all(|line| line.raw.is_none()) {
+            return Ok(());
+        }
+        writeln!(f, "\nraw is {}:", self.comparison)?;
         let width = self.lines.iter().map(|line| line.what.chars().count()).max().unwrap_or_default();
         for (line, raw) in self.lines.iter().filter_map(|line| Some((line, line.raw.as_ref()?))) {
             writeln!(f, "  {:<width$}  {}", line.what, raw.what)?;
@@ -92,6 +94,7 @@ mod tests {
         let report = Report {
             version: "0.0.0",
             setting: vec!["2 cores".to_owned()],
+            comparison: "the least",
             lines: vec![
                 Line::new("puts", Quantity { value: 23_456.0, unit: Unit::PerSecond }, "the disk")
                     .target(Target::AtLeast(20_000.0))
@@ -109,7 +112,7 @@ puts         23,456/s  ≥ 20,000/s ✓  46,912/s   0.5×  the disk
 a slow read    1.5 µs  ≤ 1 µs ✗                       memory
 neither          12 B                                 nothing
 
-raw is the least that this machine needs for the same, measured in the same run:
+raw is the least:
   puts         an append
 ";
         let text = report.to_string();

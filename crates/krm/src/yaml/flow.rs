@@ -101,6 +101,7 @@ impl Parser<'_> {
         let collection = Collection {
             parts: vec![pair],
             flow: true,
+            bare: true,
             start: start as u32,
             head: start as u32,
             tail: self.pos as u32,

@@ -52,7 +52,7 @@ pub(super) struct Parser<'s> {
     pub(super) bytes: &'s [u8],
     pub(super) pos: usize,
     /// Where the current line begins.
-    line: usize,
+    pub(super) line: usize,
     depth: usize,
     /// How many nodes each anchor stands for.
     anchors: HashMap<String, u64>,
@@ -60,6 +60,8 @@ pub(super) struct Parser<'s> {
     aliased: u64,
     /// What YAML 1.2 allows and the YAML library of kpt refuses.
     pub(super) refused_by_kpt: Option<ParseError>,
+    /// Where the plain value that was read last ends, and the column of the collection around it.
+    pub(super) last_plain: (usize, i32),
 }
 
 impl<'s> Parser<'s> {
@@ -74,6 +76,7 @@ impl<'s> Parser<'s> {
             nodes: 0,
             aliased: 0,
             refused_by_kpt: None,
+            last_plain: (usize::MAX, 0),
         }
     }
 
@@ -141,65 +144,6 @@ impl<'s> Parser<'s> {
     /// Whether the byte at an offset is a blank, a line break or the end.
     pub(super) fn is_space(&self, pos: usize) -> bool {
         self.byte(pos).is_none_or(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
-    }
-
-    /// Steps over a line break at the current position.
-    pub(super) fn newline(&mut self) {
-        if self.peek() == Some(b'\r') && self.byte(self.pos + 1) == Some(b'\n') {
-            self.pos += 1;
-        }
-        self.pos += 1;
-        self.line = self.pos;
-    }
-
-    pub(super) fn skip_blanks(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t')) {
-            self.pos += 1;
-        }
-    }
-
-    /// Steps over the rest of the line if it is a comment. After a value in quotes or brackets a comment needs no blank
-    /// before it: libyaml and all that descend from it agree on that.
-    fn skip_comment(&mut self) {
-        if self.peek() == Some(b'#') {
-            while self.peek().is_some_and(|b| b != b'\n' && b != b'\r') {
-                self.pos += 1;
-            }
-        }
-    }
-
-    /// Steps over blanks, comments and line breaks; says whether a line ended. In block style a tab cannot indent.
-    pub(super) fn skip_trivia(&mut self) -> Result<bool> {
-        let mut crossed = false;
-        loop {
-            self.skip_blanks();
-            self.skip_comment();
-            match self.peek() {
-                Some(b'\n' | b'\r') => {
-                    self.newline();
-                    crossed = true;
-                }
-                _ => break,
-            }
-        }
-        let indented_by_tab = self.bytes[self.line..self.pos].contains(&b'\t');
-        let on_new_line = self.bytes[self.line..self.pos].iter().all(|b| matches!(b, b' ' | b'\t'));
-        if on_new_line && !self.at_end() && indented_by_tab {
-            return Err(self.error("a tab cannot indent a line"));
-        }
-        Ok(crossed)
-    }
-
-    /// As [`Self::skip_trivia`], inside brackets, where tabs are ordinary blanks.
-    pub(super) fn skip_flow_trivia(&mut self) {
-        loop {
-            self.skip_blanks();
-            self.skip_comment();
-            match self.peek() {
-                Some(b'\n' | b'\r') => self.newline(),
-                _ => break,
-            }
-        }
     }
 
     pub(super) fn enter(&mut self) -> Result<()> {
@@ -332,6 +276,7 @@ impl<'s> Parser<'s> {
         let explicit = self.peek() == Some(b'?') && self.is_space(self.pos + 1);
         let (key, mark_end, value) = if explicit {
             self.pos += 1;
+            self.check_mark_blanks();
             let key = self.block_node(column, After::Explicit)?;
             let key_end = self.mark();
             self.skip_trivia()?;
@@ -360,6 +305,7 @@ impl<'s> Parser<'s> {
         loop {
             let dash = self.pos;
             self.pos += 1;
+            self.check_mark_blanks();
             let value = self.block_node(column, After::Dash)?;
             let place = Place { lead: lead as u32, head: head as u32, ..begin(dash, dash + 1) };
             parts.push(self.part(None, value, place)?);
@@ -397,12 +343,11 @@ impl<'s> Parser<'s> {
     ) -> Node {
         let collection = Collection {
             parts,
-            flow: false,
             column: column as u32,
             start: start as u32,
             head: start as u32,
             tail: self.pos as u32,
-            residue: Vec::new(),
+            ..Collection::default()
         };
         let mut node = Node::new(content(collection));
         node.origin = Some(Span::new(start, self.pos));
@@ -427,20 +372,6 @@ impl<'s> Parser<'s> {
             head -= line.len();
         }
         head
-    }
-
-    /// Steps over the rest of the line, where only blanks and a comment may stand.
-    fn end_of_line(&mut self) -> Result<()> {
-        self.skip_blanks();
-        self.skip_comment();
-        match self.peek() {
-            None => Ok(()),
-            Some(b'\n' | b'\r') => {
-                self.newline();
-                Ok(())
-            }
-            Some(_) => Err(self.error("unexpected text after a value")),
-        }
     }
 
     /// The anchor and the tag at the current position.

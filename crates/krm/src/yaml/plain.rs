@@ -158,6 +158,7 @@ impl Parser<'_> {
             text.push_str(&self.src[from..end]);
             self.pos = end;
         }
+        self.last_plain = (self.pos, indent);
         Ok(self.plain_node(start, text))
     }
 
@@ -285,6 +286,7 @@ impl Parser<'_> {
                     && self.src[from..].trim_start_matches([' ', '\t']).starts_with(['\n', '\r'])
                 {
                     // A line of blanks and tabs is as good as empty.
+                    self.refuse_for_kpt(from, "kpt does not read a tab here: use blanks");
                 } else {
                     break;
                 }

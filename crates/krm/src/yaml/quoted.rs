@@ -94,9 +94,7 @@ impl Parser<'_> {
             b'e' => '\x1b',
             b' ' | b'"' | b'\\' => char::from(byte),
             b'/' => {
-                if self.refused_by_kpt.is_none() {
-                    self.refused_by_kpt = Some(self.error_at(at, "kpt does not know the escape \\/"));
-                }
+                self.refuse_for_kpt(at, "kpt does not know the escape \\/");
                 '/'
             }
             b'N' => '\u{85}',

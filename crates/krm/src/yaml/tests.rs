@@ -108,3 +108,75 @@ fn an_edit_of_an_anchored_value_is_for_its_place_alone() {
     );
     check_edit("a: &x {k: v}\nb: *x\nc: *x\n", |root| root.remove("a"), "b: &x {k: v}\nc: *x\n");
 }
+
+#[test]
+fn a_collection_without_parts_keeps_its_bytes() {
+    for text in [
+        " ![]",
+        "!!seq [ ]\n",
+        "[ # none\n]\n",
+        "&a { }  # none\n",
+        "--- ! {}\n",
+        "a: [ ]\nb: !t {\n  }\n",
+        "- ! []\n- [ [ ], { } ]\n",
+    ] {
+        let stream = Stream::parse(text).expect(text);
+        assert_eq!(
+            format!("{}{}", if text.starts_with("---") { "---" } else { "" }, stream.documents[0].to_text()),
+            text
+        );
+    }
+}
+
+#[test]
+fn a_document_that_loses_all_its_fields_keeps_its_tag_and_loose_comments() {
+    check_edit(
+        "# top\n!!map\na: 1\n\n# loose\n\n# of b\nb: 2\n",
+        |root| (root.remove("a"), root.remove("b")),
+        "# top\n!!map\n{}\n\n# loose\n\n",
+    );
+    check_edit("{a: 1} # end\n", |root| root.remove("a"), "{} # end\n");
+}
+
+#[test]
+fn an_entry_without_brackets_in_a_list_keeps_its_bytes() {
+    for text in ["[=:]", "[a: b, ? c : d]\n", "l: [[x]: y, {z: 1}: 2]\n"] {
+        assert_eq!(Stream::parse(text).expect(text).documents[0].to_text(), text);
+    }
+    let pair = |edit: fn(&mut Node)| move |root: &mut Node| root.elements_mut().for_each(edit);
+    check_edit("[a: b]\n", pair(|pair| _ = pair.set("a", "c")), "[a: c]\n");
+    check_edit("[a: b]\n", pair(|pair| _ = pair.set("d", "e")), "[{a: b, d: e}]\n");
+    check_edit("[a: b]\n", pair(|pair| _ = pair.remove("a")), "[{}]\n");
+}
+
+#[test]
+fn tabs_that_kpt_does_not_read_are_told() {
+    let refused = |text: &str| Stream::parse(text).expect(text).refused_by_kpt.is_some();
+    for text in [
+        "a: b\n\t\n",
+        "m:\n  a: b\n  \t\n",
+        "a: b\n\t# c\n",
+        "a: \"b\"\n    \t\n",
+        "a:\n    \t\n  b: c\n",
+        "a: {b: c}\n\t\n",
+        "\t# c\na: b\n",
+        "---\n\t\na: b\n",
+        "l:\n- a\n\t\n- b\n",
+        "a: |\n  x\n\t\nb: c\n",
+        "-\ta\n",
+        "a: b\n# c\n  \t\n",
+    ] {
+        assert!(refused(text), "{text:?}");
+    }
+    for text in [
+        "m:\n  a: b\n   \t\n",
+        "a: b\n    \t# c\n",
+        "l:\n- a\n  \t\n- b\n",
+        "a: {\n\t\n b: c}\n",
+        "a: b\t\n",
+        "a:\t\n  b: c\n",
+        "a:\tb\n",
+    ] {
+        assert!(!refused(text), "{text:?}");
+    }
+}

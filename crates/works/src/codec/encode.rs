@@ -239,6 +239,7 @@ impl<'a> Event<'a> {
     }
 
     fn binary(self, topic: String) -> Result<Packet, EncodeError> {
+        let mut payload = Vec::with_capacity(self.payload_bytes());
         let mut properties = Vec::with_capacity(5 + self.attributes.len());
         let mut put = |name: &str, value: String| properties.push((["ce-", name].concat(), value));
         put("id", self.id);
@@ -256,7 +257,6 @@ impl<'a> Event<'a> {
             }
             put(name, text);
         }
-        let mut payload = Vec::new();
         if let Some(data) = &self.payload {
             data.write(self.dialect, &mut payload)?;
         }
@@ -270,7 +270,8 @@ impl<'a> Event<'a> {
             Some(Payload::Bundle(bundle)) => bundle.manifest_bytes() + 64,
             Some(Payload::Versions(list)) => list.len() * 96,
             Some(Payload::Hashes(list)) => list.len() * 144,
-            _ => 256,
+            Some(Payload::Status(_) | Payload::Completed { .. }) => 256,
+            None => 0,
         }
     }
 }

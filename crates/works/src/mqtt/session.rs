@@ -23,6 +23,9 @@ use crate::{
 
 /// Requests that are not packets of ours: subscribe, disconnect.
 const SPARE_REQUESTS: usize = 16;
+/// What the client has done and the session has not looked at yet. Some brokers send more than they may before earlier
+/// packets are acknowledged (mosquitto 2.0 does when it has a backlog): then the client waits, and TCP makes the broker wait.
+const MAX_EVENTS: usize = 64;
 
 /// A way to one broker, over many connections.
 pub(super) struct Connection {
@@ -87,8 +90,8 @@ impl Connection {
 
     /// One connection, from connecting to losing it.
     async fn session(&mut self) -> Lost {
-        let requests =
-            usize::from(self.config.max_in_flight) + usize::from(self.config.receive_maximum) + SPARE_REQUESTS;
+        // Everything that can be under way at once: packets of ours, and acknowledgements of what was received.
+        let requests = usize::from(self.config.max_in_flight) + self.news.max_capacity() + MAX_EVENTS + SPARE_REQUESTS;
         let (client, event_loop) = AsyncClient::new(self.options.clone(), requests);
         let (events, poller) = poll(event_loop);
         let (acknowledge, acknowledged) = mpsc::unbounded_channel();
@@ -102,6 +105,7 @@ impl Connection {
             bucket: Bucket::new(self.config.rate, Instant::now()),
             subscribed: false,
             max_packet: None,
+            held: None,
         };
         let lost = session.exchange(self).await;
         if session.subscribed {
@@ -123,16 +127,13 @@ impl Connection {
 }
 
 /// Polls the client in a task of its own: an interrupted poll could leave half a packet on the wire.
-fn poll(
-    mut event_loop: rumqttc::v5::EventLoop,
-) -> (mpsc::UnboundedReceiver<Result<Event, ConnectionError>>, JoinHandle<()>) {
-    // Bounded by what may be in flight in both directions, which both ends keep to.
-    let (sender, events) = mpsc::unbounded_channel();
+fn poll(mut event_loop: rumqttc::v5::EventLoop) -> (mpsc::Receiver<Result<Event, ConnectionError>>, JoinHandle<()>) {
+    let (sender, events) = mpsc::channel(MAX_EVENTS);
     let poller = tokio::spawn(async move {
         loop {
             let event = event_loop.poll().await;
             let ended = event.is_err();
-            if sender.send(event).is_err() || ended {
+            if sender.send(event).await.is_err() || ended {
                 return;
             }
         }
@@ -142,7 +143,7 @@ fn poll(
 
 struct Session {
     client: AsyncClient,
-    events: mpsc::UnboundedReceiver<Result<Event, ConnectionError>>,
+    events: mpsc::Receiver<Result<Event, ConnectionError>>,
     poller: JoinHandle<()>,
     acknowledge: mpsc::UnboundedSender<u16>,
     acknowledged: mpsc::UnboundedReceiver<u16>,
@@ -150,6 +151,8 @@ struct Session {
     bucket: Bucket,
     subscribed: bool,
     max_packet: Option<usize>,
+    /// What the receiver had no room for. Nothing else is looked at before it.
+    held: Option<Incoming>,
 }
 
 impl Drop for Session {
@@ -166,7 +169,16 @@ impl Session {
                 && throttled.is_none()
                 && self.in_flight.len() < usize::from(connection.config.max_in_flight);
             let outcome = tokio::select! {
-                event = self.events.recv() => match event {
+                room = connection.news.reserve(), if self.held.is_some() => match room {
+                    Ok(room) => {
+                        if let Some(incoming) = self.held.take() {
+                            room.send(incoming);
+                        }
+                        Ok(())
+                    }
+                    Err(_) => Err(Lost::Closed),
+                },
+                event = self.events.recv(), if self.held.is_none() => match event {
                     Some(Ok(event)) => self.event(event, connection),
                     Some(Err(error)) => Err(Lost::Connection(Box::new(error))),
                     None => Err(Lost::Requests),
@@ -217,7 +229,7 @@ impl Session {
                     return Err(Lost::Subscription(code));
                 }
                 self.subscribed = true;
-                deliver(connection, Incoming::Connected { max_packet: self.max_packet })
+                self.deliver(connection, Incoming::Connected { max_packet: self.max_packet })
             }
             Event::Incoming(MqttPacket::Publish(publish)) => self.received(publish, connection),
             Event::Incoming(MqttPacket::PubAck(puback)) => {
@@ -248,7 +260,19 @@ impl Session {
             properties: properties.user_properties,
             payload: publish.payload,
         };
-        deliver(connection, Incoming::Packet(packet, receipt))
+        self.deliver(connection, Incoming::Packet(packet, receipt))
+    }
+
+    /// Hands something to the receiver, or holds it until there is room.
+    fn deliver(&mut self, connection: &Connection, incoming: Incoming) -> Result<(), Lost> {
+        match connection.news.try_send(incoming) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Lost::Closed),
+            Err(mpsc::error::TrySendError::Full(incoming)) => {
+                self.held = Some(incoming);
+                Ok(())
+            }
+        }
     }
 
     fn send_ack(&mut self, id: u16) -> Result<(), Lost> {
@@ -288,18 +312,6 @@ impl Session {
         if self.client.try_disconnect().is_ok() {
             let gone = async { while self.events.recv().await.is_some_and(|event| event.is_ok()) {} };
             let _late = tokio::time::timeout(Duration::from_secs(1), gone).await;
-        }
-    }
-}
-
-/// Hands something to the receiver. Only a broker that ignores our limits can overfill the queue.
-fn deliver(connection: &Connection, incoming: Incoming) -> Result<(), Lost> {
-    match connection.news.try_send(incoming) {
-        Ok(()) => Ok(()),
-        Err(mpsc::error::TrySendError::Closed(_)) => Err(Lost::Closed),
-        Err(mpsc::error::TrySendError::Full(_)) => {
-            tracing::warn!("dropped an event: the broker sends more than it may");
-            Ok(())
         }
     }
 }

@@ -1,19 +1,26 @@
-//! The document's flows on a real mosquitto, in both dialects, with an independent subscriber that sees the topics.
+//! The document's flows on a real mosquitto and on the built-in broker, in both dialects, with an independent subscriber that
+//! sees the topics.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod broker;
+mod authority;
+mod board;
 mod ends;
 mod hardship;
 mod secrets;
+mod stage;
+mod witness;
 
-use broker::{Broker, Sighting, Witness};
-use ends::{agent, mqtt_config, source, until};
-use orrery_works::{Dialect, agent::Memory, source::Ledger};
-use serde_json::Value;
 use std::{cell::Cell, sync::atomic::Ordering::Relaxed};
 
+use ends::{agent, source};
+use orrery_works::{Dialect, agent::Memory, source::Ledger};
+use serde_json::Value;
+use stage::{Kind, Stage};
+use witness::{Sighting, Witness};
+
 /// The four topics of a dialect, as the document and the captured packets have them.
+#[derive(Clone, Copy)]
 struct Wire {
     dialect: Dialect,
     spec: &'static str,
@@ -61,7 +68,8 @@ impl Wire {
     }
 
     /// Publishes an event as a stranger who only read the document, or the Go code, would.
-    fn publish(&self, broker: &Broker, topic: &str, source: &str, seed: &str, ocm: &str, data: &Value) {
+    fn publish(&self, stage: &Stage, user: &str, topic: &str, [seed, ocm]: [&str; 2], data: &Value) {
+        let (_, source) = user.split_once('.').unwrap();
         let id = "11111111-1111-4111-8111-111111111111";
         match self.dialect {
             Dialect::Seed => {
@@ -70,7 +78,7 @@ impl Wire {
                     "specversion": "1.0", "id": id, "source": source, "type": r#type,
                     "datacontenttype": "application/json", "time": "2026-11-16T00:00:00Z", "data": data
                 });
-                broker.publish(topic, event.to_string().as_bytes(), &[]);
+                stage.publish(user, topic, event.to_string().as_bytes(), &[]);
             }
             Dialect::Ocm => {
                 let r#type = format!("io.open-cluster-management.works.v1alpha1.manifestbundles.{ocm}");
@@ -83,29 +91,27 @@ impl Wire {
                     ("ce-originalsource", ""),
                     ("ce-clustername", "cluster1"),
                 ];
-                broker.publish(topic, data.to_string().as_bytes(), &properties);
+                stage.publish(user, topic, data.to_string().as_bytes(), &properties);
             }
         }
     }
 }
 
 /// Spec and status events: a work is created, updated and deleted, and each step comes back.
-async fn spec_and_status(wire: Wire) {
-    let broker = Broker::open();
-    let witness = Witness::of(&broker);
-    let (source, heard) = source(mqtt_config(&broker, "hub1-client"), Ledger::default(), None).await;
+async fn spec_and_status(kind: Kind, wire: Wire) {
+    let stage = Stage::open(kind).await;
+    let witness = Witness::of(&stage);
+    let source = source(stage.config("source.hub1", "hub1-client"), Ledger::default(), None).await;
     source.ready().await;
-    let agent = agent(mqtt_config(&broker, "cluster1-agent-client"), wire.dialect, Memory::default()).await;
+    let agent = agent(stage.config("agent.cluster1", "cluster1-agent-client"), wire.dialect, Memory::default()).await;
     witness.wait_for(wire.spec, |sighting| wire.is_type(sighting, "specresync.completed", "specresync.completed"));
 
     source.put("work-1", 1).await;
-    until("the first status", || async { heard.lock().unwrap().statuses.get("work-1") == Some(&(1, "1".into())) })
-        .await;
+    source.hears("the first status", |heard| heard.statuses.get("work-1") == Some(&(1, "1".into()))).await;
     source.put("work-1", 2).await;
-    until("the second status", || async { heard.lock().unwrap().statuses.get("work-1") == Some(&(2, "2".into())) })
-        .await;
+    source.hears("the second status", |heard| heard.statuses.get("work-1") == Some(&(2, "2".into()))).await;
     source.delete("work-1").await;
-    until("the acknowledgement", || async { heard.lock().unwrap().gone == ["work-1"] }).await;
+    source.hears("the acknowledgement", |heard| heard.gone == ["work-1"]).await;
     assert_eq!(agent.version("work-1").await, None);
 
     for (topic, seed, ocm) in [
@@ -124,34 +130,28 @@ async fn spec_and_status(wire: Wire) {
     let mut topics = vec![SEED.status_resync, OCM.status_resync, wire.spec_resync, wire.spec, wire.status];
     topics.sort_unstable();
     assert_eq!(witness.topics(), topics);
+    if kind == Kind::BuiltIn {
+        assert_eq!(stage.handle().counters().denied.load(Relaxed), 0, "no other topic was tried");
+    }
     source.stop().await;
     agent.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spec_and_status_in_the_documents_dialect() {
-    spec_and_status(SEED).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spec_and_status_in_ocms_dialect() {
-    spec_and_status(OCM).await;
-}
-
 /// Spec resync: an agent that restarts asks for everything; one that reconnects lists its versions.
-async fn spec_resync(wire: Wire) {
-    let broker = Broker::open();
-    let witness = Witness::of(&broker);
-    let (source, heard) = source(mqtt_config(&broker, "hub1-client"), Ledger::default(), None).await;
+async fn spec_resync(kind: Kind, wire: Wire) {
+    let stage = Stage::open(kind).await;
+    let witness = Witness::of(&stage);
+    let source = source(stage.config("source.hub1", "hub1-client"), Ledger::default(), None).await;
     source.ready().await;
     // Published while nobody listens: lost, as every broker loses it.
     source.put("work-1", 1).await;
     source.put("work-2", 1).await;
     witness.wait_for(wire.spec, |_| true);
-    let restarted = agent(mqtt_config(&broker, "cluster1-agent-client"), wire.dialect, Memory::default()).await;
+    let restarted =
+        agent(stage.config("agent.cluster1", "cluster1-agent-client"), wire.dialect, Memory::default()).await;
     let asked = witness.wait_for(wire.spec_resync, |_| true);
     assert_eq!(wire.data(&asked), serde_json::json!({"resourceVersions": []}));
-    until("both statuses", || async { heard.lock().unwrap().statuses.len() == 2 }).await;
+    source.hears("both statuses", |heard| heard.statuses.len() == 2).await;
 
     // A stranger lists one work at its version and one at an older one: only the older is sent.
     restarted.stop().await;
@@ -160,7 +160,8 @@ async fn spec_resync(wire: Wire) {
     let list = serde_json::json!({"resourceVersions": [
         {"resourceID": "work-1", "resourceVersion": "1"}, {"resourceID": "work-2", "resourceVersion": 1}
     ]});
-    wire.publish(&broker, wire.spec_resync, "cluster1-agent", "specresync.requested", "spec.resync_request", &list);
+    let asks = ["specresync.requested", "spec.resync_request"];
+    wire.publish(&stage, "agent.cluster1", wire.spec_resync, asks, &list);
     witness.wait_for(wire.spec, |sighting| {
         sighting.payload.contains(r#""data":2"#)
             && (wire.dialect == Dialect::Seed || wire.is_type(sighting, "", "spec.resync_response"))
@@ -169,11 +170,10 @@ async fn spec_resync(wire: Wire) {
     assert!(resent.iter().all(|sighting| sighting.payload.contains(r#""data":2"#)), "{resent:#?}");
 
     // An agent with a memory lists what it has when it reconnects.
-    let connected = agent(mqtt_config(&broker, "cluster1-agent-client"), wire.dialect, Memory::default()).await;
-    for (work, version) in [("work-1", 1), ("work-2", 2)] {
-        let current = || async { connected.version(work).await.is_some_and(|known| known.get() == version) };
-        until("the current version", current).await;
-    }
+    let connected =
+        agent(stage.config("agent.cluster1", "cluster1-agent-client"), wire.dialect, Memory::default()).await;
+    let current = [("work-1".to_owned(), 1), ("work-2".to_owned(), 2)].into();
+    connected.hears("the current versions", |applied| *applied == current).await;
     connected.handle.call(|agent: &mut orrery_works::Agent, now| ((), agent.connected(now))).await.unwrap();
     let listed = witness.wait_for(wire.spec_resync, |sighting| {
         sighting.payload.contains("work-1")
@@ -194,62 +194,39 @@ async fn spec_resync(wire: Wire) {
     connected.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spec_resync_in_the_documents_dialect() {
-    spec_resync(SEED).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spec_resync_in_ocms_dialect() {
-    spec_resync(OCM).await;
-}
-
 /// Status resync: a source without memory asks for everything; an agent sends what differs and nothing else.
-async fn status_resync(wire: Wire) {
-    let broker = Broker::open();
-    let witness = Witness::of(&broker);
-    let (first, heard) = source(mqtt_config(&broker, "hub1-client"), Ledger::default(), None).await;
+async fn status_resync(kind: Kind, wire: Wire) {
+    let stage = Stage::open(kind).await;
+    let witness = Witness::of(&stage);
+    let first = source(stage.config("source.hub1", "hub1-client"), Ledger::default(), None).await;
     first.ready().await;
-    let agent = agent(mqtt_config(&broker, "cluster1-agent-client"), wire.dialect, Memory::default()).await;
+    let agent = agent(stage.config("agent.cluster1", "cluster1-agent-client"), wire.dialect, Memory::default()).await;
     for work in ["work-1", "work-2"] {
         first.put(work, 7).await;
     }
-    until("both statuses", || async { heard.lock().unwrap().statuses.len() == 2 }).await;
-    assert!(
-        witness
-            .on(wire.status_resync)
-            .iter()
-            .all(|sighting| wire.data(sighting)["statusHashes"] == serde_json::json!([]))
-    );
+    first.hears("both statuses", |heard| heard.statuses.len() == 2).await;
+    // It has no memory when it starts. What it asks later, after the agent's own resync, says what it has learnt.
+    let asked = witness.wait_for(wire.status_resync, |_| true);
+    assert_eq!(wire.data(&asked), serde_json::json!({"statusHashes": []}));
     first.stop().await;
     // Rubbish is refused in its turn, so whatever came before it has been answered; then the witness must catch up.
     let fences = Cell::new(0);
-    let fence = || {
+    let fence = async || {
         fences.set(fences.get() + 1);
-        broker.publish(wire.spec, b"fence", &[]);
-        broker::wait_for("the fence", || {
-            let counters = agent.handle.counters();
-            let seen = witness.on(wire.status).len() + witness.on(wire.spec_resync).len();
-            let passed = counters.refused.load(Relaxed) == fences.get() && counters.waiting.load(Relaxed) == 0;
-            (passed && seen as u64 == counters.sent.load(Relaxed)).then_some(())
-        });
+        stage.publish("source.hub1", wire.spec, b"fence", &[]);
+        let passed = agent.counts("the fence", |seen| seen.refused == fences.get() && seen.waiting == 0).await;
+        witness.wait_for_count(&[wire.status, wire.spec_resync], passed.sent as usize);
     };
-    fence();
+    fence().await;
 
     // A source without a database: the empty list makes the agent send everything.
     let sent = witness.on(wire.status).len();
-    wire.publish(
-        &broker,
-        wire.status_resync,
-        "hub1",
-        "statusresync.requested",
-        "status.resync_request",
-        &serde_json::json!({"statusHashes": []}),
-    );
+    let asks = ["statusresync.requested", "status.resync_request"];
+    wire.publish(&stage, "source.hub1", wire.status_resync, asks, &serde_json::json!({"statusHashes": []}));
     let of = |work: &'static str| {
         move |sighting: &Sighting| format!("{}{}", sighting.payload, sighting.properties).contains(work)
     };
-    fence();
+    fence().await;
     assert_eq!(witness.on(wire.status).len(), sent + 2);
 
     // A source with a database: only what differs is sent.
@@ -259,8 +236,8 @@ async fn status_resync(wire: Wire) {
         {"resourceID": "work-1", "statusHash": known},
         {"resourceID": "work-2", "statusHash": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
     ]});
-    wire.publish(&broker, wire.status_resync, "hub1", "statusresync.requested", "status.resync_request", &list);
-    fence();
+    wire.publish(&stage, "source.hub1", wire.status_resync, asks, &list);
+    fence().await;
     let resent = witness.on(wire.status).split_off(sent);
     assert!(resent.len() == 1 && resent.iter().all(of("work-2")) && !resent.iter().any(of("work-1")), "{resent:#?}");
     agent.stop().await;
@@ -279,12 +256,35 @@ fn status_hash(witness: &Witness, wire: &Wire, work: &str) -> String {
     orrery_works::StatusHash::of(&status).to_string()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn status_resync_in_the_documents_dialect() {
-    status_resync(SEED).await;
+/// Each flow on each broker in each dialect.
+macro_rules! flows {
+    ($($flow:ident { $($test:ident: $kind:ident, $wire:ident;)* })*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                $flow(Kind::$kind, $wire).await;
+            }
+        )*)*
+    };
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn status_resync_in_ocms_dialect() {
-    status_resync(OCM).await;
+flows! {
+    spec_and_status {
+        spec_and_status_in_the_documents_dialect_on_mosquitto: Mosquitto, SEED;
+        spec_and_status_in_ocms_dialect_on_mosquitto: Mosquitto, OCM;
+        spec_and_status_in_the_documents_dialect_built_in: BuiltIn, SEED;
+        spec_and_status_in_ocms_dialect_built_in: BuiltIn, OCM;
+    }
+    spec_resync {
+        spec_resync_in_the_documents_dialect_on_mosquitto: Mosquitto, SEED;
+        spec_resync_in_ocms_dialect_on_mosquitto: Mosquitto, OCM;
+        spec_resync_in_the_documents_dialect_built_in: BuiltIn, SEED;
+        spec_resync_in_ocms_dialect_built_in: BuiltIn, OCM;
+    }
+    status_resync {
+        status_resync_in_the_documents_dialect_on_mosquitto: Mosquitto, SEED;
+        status_resync_in_ocms_dialect_on_mosquitto: Mosquitto, OCM;
+        status_resync_in_the_documents_dialect_built_in: BuiltIn, SEED;
+        status_resync_in_ocms_dialect_built_in: BuiltIn, OCM;
+    }
 }

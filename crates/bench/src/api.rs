@@ -1,0 +1,93 @@
+//! The benchmark of the API server: which measurements there are, in which order they run, and what they run on.
+
+mod connection;
+mod load;
+mod process;
+mod requests;
+mod spaces;
+mod start;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) use self::process::{ServeOptions, serve};
+use self::{connection::Api, process::Process};
+use crate::{
+    output::Output,
+    report::{Line, Report},
+};
+
+/// What the user asks for.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run the same load against the server of this kubeconfig too, and print how the two compare. It gets a namespace, which is removed at the end
+    #[arg(long, value_name = "KUBECONFIG")]
+    against: Option<PathBuf>,
+    /// Keep the data of the servers in this directory; what is written is removed again [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Run only the measurements whose names contain one of these words
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How to print the outcome
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// What the measurements run on.
+struct Bench {
+    directory: TempDir,
+    runtime: Runtime,
+    /// The other server.
+    theirs: Option<Api>,
+}
+
+/// One measurement: its name, and what makes its lines of the report.
+struct Measurement {
+    name: &'static str,
+    run: fn(&Bench) -> anyhow::Result<Vec<Line>>,
+}
+
+const MEASUREMENTS: &[Measurement] = &[
+    Measurement { name: "requests", run: requests::measure },
+    Measurement { name: "spaces", run: spaces::measure },
+    Measurement { name: "start", run: start::measure },
+];
+
+/// Runs the measurements and prints the report.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|word| name.contains(word.as_str()));
+    let chosen: Vec<&Measurement> = MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
+        anyhow::bail!("no measurement has such a name; there are {}", names.join(", "));
+    }
+    let bench = Bench {
+        directory: crate::output::directory(options.directory.as_deref())?,
+        runtime: Runtime::new()?,
+        theirs: options.against.as_deref().map(Api::read).transpose()?,
+    };
+    let mut lines = Vec::new();
+    for (number, measurement) in chosen.iter().enumerate() {
+        eprintln!("[{}/{}] {}", number + 1, chosen.len(), measurement.name);
+        lines.extend((measurement.run)(&bench).with_context(|| format!("cannot measure {}", measurement.name))?);
+    }
+    let mut setting = crate::output::setting(bench.directory.path())?;
+    setting.push("client and server share the cores; one connection over TLS for each request in flight".to_owned());
+    if let Some(theirs) = &bench.theirs {
+        setting.push(format!("compared with {}", bench.runtime.block_on(theirs.version())?));
+    }
+    let comparison = "the other server, under the same load in the same run";
+    options.output.print(&Report { version: env!("CARGO_PKG_VERSION"), setting, comparison, lines })
+}
+
+impl Bench {
+    /// Starts a control plane with a data directory of this name.
+    fn start(&self, name: &str) -> anyhow::Result<Process> {
+        Process::start(&self.directory.path().join(name))
+    }
+}

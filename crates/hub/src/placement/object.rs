@@ -1,0 +1,45 @@
+//! What placement knows of an object.
+
+use std::sync::Arc;
+
+use orrery_api::labels::Labels;
+
+/// A resource: what objects of one kind are kept under. Ordered by group, then by resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupResource {
+    /// The API group; empty for the core group.
+    pub group: Arc<str>,
+    /// The resource in the plural.
+    pub resource: Arc<str>,
+}
+
+/// An object's identity. Ordered by resource, then namespace, then name, which is the order of Bindings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    /// The resource.
+    pub resource: GroupResource,
+    /// The namespace; empty when the object has none.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectId {
+    /// The identity with these parts.
+    pub fn new(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            resource: GroupResource { group: group.into(), resource: resource.into() },
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// What tests look at, and what a Binding repeats, beside the identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// The version the object is read in.
+    pub version: Arc<str>,
+    /// Its labels.
+    pub labels: Labels,
+}
