@@ -39,16 +39,17 @@ pub struct Config {
     pub address: String,
     /// Largest body of a request, in bytes.
     pub max_body: usize,
-    /// How long a request may take until its answer begins, its body included.
-    pub request_timeout: Duration,
+    /// How long a request may take until its answer begins, its body included; for ever if nothing is said.
+    pub request_timeout: Option<Duration>,
     /// How long a read waits for a revision that has not happened yet.
     pub future_wait: Duration,
     /// How long a watch lasts when the client does not say: at least this, at most twice as long.
     pub watch_timeout: Duration,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    /// The certificate by which clients in a space know the server, as PEM.
-    pub root_ca: Arc<str>,
+    /// The certificates by which clients in a space know the server, as PEM. When they change, controllers that are started
+    /// anew tell every namespace.
+    pub root_ca: Arc<dyn Fn() -> String + Send + Sync>,
     /// Who signs the certificates of clients; without, none are signed.
     pub signer: Option<Arc<dyn Signer>>,
     /// What `/metrics` shows to those who may see it.
@@ -64,11 +65,11 @@ impl Default for Config {
             authorization: Authorization::default(),
             address: String::new(),
             max_body: 3 << 20,
-            request_timeout: Duration::from_secs(60),
+            request_timeout: None,
             future_wait: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),
             event_ttl: Duration::from_secs(60 * 60),
-            root_ca: Arc::from(""),
+            root_ca: Arc::new(String::new),
             signer: None,
             metrics: None,
             bookmark_interval: Duration::from_secs(60),
@@ -94,7 +95,7 @@ impl Server {
     /// A server over a store.
     pub fn new(store: Store, config: Config) -> Self {
         let registry = Registry::kubernetes();
-        let templates = spaces::templates(&registry, &config.root_ca);
+        let templates = spaces::templates(&registry, &(config.root_ca)());
         let store = Objects::new(store, templates.expect("the program's own objects are of kinds it knows"));
         let authorizer = Authorizer::new(config.authorization, store.clone());
         Self { shared: Arc::new(Shared { config, store, registry, authorizer }) }
@@ -163,7 +164,10 @@ where
     let mut answered = match Incoming::parse(&shared, parts) {
         Ok(incoming) => {
             let answer = incoming.answer(&shared, body, &mut warnings, &mut about);
-            tokio::time::timeout(shared.config.request_timeout, answer).await.unwrap_or_else(|_| Err(Status::timeout()))
+            match shared.config.request_timeout {
+                Some(limit) => tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(Status::timeout())),
+                None => answer.await,
+            }
         }
         Err(status) => Err(status),
     }

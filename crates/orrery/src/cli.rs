@@ -6,7 +6,12 @@ use std::{fmt, io::Write, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::{access::AccessArgs, function, logs, settings::Settings, space, version};
+use crate::{
+    access::AccessArgs,
+    function, logs,
+    settings::{self, Settings},
+    space, version,
+};
 
 /// A control plane for many Kubernetes-style clusters, in one program.
 #[derive(Parser)]
@@ -79,13 +84,29 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
     };
     global.start_logs(settings.log_format);
     match command {
-        Command::Up(_) => up::run(settings),
+        Command::Up(_) => {
+            warn_of_variables();
+            up::run(settings)
+        }
         Command::Space(args) => space::run(args, &global.access),
         Command::Fn(args) => function::run(args),
         Command::Version(args) => version::run(&args),
         Command::Completion { shell } => {
             complete(shell);
             Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Tells of environment variables that look like settings and are none.
+fn warn_of_variables() {
+    let command = Cli::command();
+    let arguments = command.get_subcommands().chain([&command]).flat_map(clap::Command::get_arguments);
+    let known: Vec<&str> = arguments.filter_map(|argument| argument.get_env()?.to_str()).collect();
+    for (name, _) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("ORRERY_")) else { continue };
+        if !known.contains(&name) {
+            tracing::warn!("the environment variable {}", settings::unknown(name, &known));
         }
     }
 }

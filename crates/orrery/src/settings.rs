@@ -209,13 +209,13 @@ fn is_host_and_port(text: &str) -> bool {
 }
 
 /// What to say of a name that is none.
-fn unknown(name: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
     let nearest = known.iter().max_by(|one, other| {
         let closeness = |known: &str| strsim::jaro_winkler(name, known);
         closeness(one).total_cmp(&closeness(other))
     });
     match nearest.filter(|nearest| strsim::jaro_winkler(name, nearest) > 0.7) {
-        Some(nearest) => format!("there is no setting {name:?}; did you mean {nearest:?}?"),
-        None => format!("there is no setting {name:?}; there are {}", known.join(", ")),
+        Some(nearest) => format!("{name:?} is no setting; did you mean {nearest:?}?"),
+        None => format!("{name:?} is no setting; there are {}", known.join(", ")),
     }
 }

@@ -13,6 +13,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -53,6 +54,8 @@ pub struct Config {
     pub store: StoreChoice,
     /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
     pub kubeconfig_out: Option<PathBuf>,
+    /// How often to look whether a certificate is due. They are, months before they end.
+    pub renewal_interval: Duration,
     /// What clients are given.
     pub limits: Limits,
     /// What time it is.
@@ -70,6 +73,7 @@ impl Config {
             tls_sans: Vec::new(),
             store: StoreChoice::Embedded,
             kubeconfig_out: None,
+            renewal_interval: Duration::from_secs(60 * 60),
             limits: Limits::default(),
             clock: Arc::new(Timestamp::now),
         }
@@ -123,7 +127,7 @@ impl ControlPlane {
 
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let candidate = Candidate::new(server.clone(), config.clock.clone(), leads)?;
+        let candidate = Candidate::new(server.clone(), config.clock.clone(), authorities.clone(), leads)?;
         match config.store {
             // Nobody else can have the embedded store, so that there is nobody to agree with.
             StoreChoice::Embedded => tasks.spawn(candidate.run_alone(stop.clone())),
@@ -195,11 +199,12 @@ fn api_config(
         server: url.as_str().to_owned(),
         in_cluster_server: config.in_cluster_url.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default(),
     };
+    let told = authorities.clone();
     orrery_apiserver::Config {
         clock: config.clock.clone(),
         address: url.authority().to_owned(),
-        root_ca: authorities.borrow().bundle().into(),
-        request_timeout: config.limits.request,
+        request_timeout: Some(config.limits.request),
+        root_ca: Arc::new(move || told.borrow().bundle()),
         signer: Some(Arc::new(signer)),
         metrics: Some(metrics),
         ..orrery_apiserver::Config::default()

@@ -266,13 +266,10 @@ fn wrong_settings_are_told() {
     let misspelt = file("misspelt.yaml", "# ours\nlisten: 127.0.0.1:0\ndata-dirr: x\n");
     check(
         &["--config", &misspelt],
-        &["misspelt.yaml:3:1:", "there is no setting \"data-dirr\"", "did you mean \"data-dir\""],
+        &["misspelt.yaml:3:1:", "\"data-dirr\" is no setting", "did you mean \"data-dir\""],
     );
     let foreign = file("foreign.yaml", "mqtt: 127.0.0.1:1883\n");
-    check(
-        &["--config", &foreign],
-        &["foreign.yaml:1:1:", "there is no setting \"mqtt\"", "there are data-dir, listen"],
-    );
+    check(&["--config", &foreign], &["foreign.yaml:1:1:", "\"mqtt\" is no setting", "there are data-dir, listen"]);
     let broken = file("broken.yaml", "listen: [\n");
     check(&["--config", &broken], &["broken.yaml:"]);
     let wrong = file("wrong.yaml", "data-dir: x\nlisten: nowhere\n");
@@ -331,4 +328,91 @@ async fn logs_are_json_if_so_wished_and_hold_no_secrets() {
     for secret in ["hunter2", "mallory", "PRIVATE KEY", key] {
         assert!(!log.contains(secret), "{secret} is in the log");
     }
+}
+
+#[tokio::test]
+async fn whoever_asks_twice_does_not_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut hub = up(directory.path(), &[]);
+    let mut stream = tls(&hub, "http/1.1").await;
+    // A request whose body never comes holds up the end.
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 21];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue");
+    hub.ask_to_stop();
+    assert_eq!(hub.next_line().as_deref(), Some("stopping"));
+    hub.ask_to_stop();
+    assert_eq!(hub.wait().code(), Some(1));
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let hub = up(directory.path(), &[]);
+    for protocol in ["h2", "http/1.1"] {
+        let stream = tls(&hub, protocol).await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let uri = format!("{}/version", hub.url());
+        let request = http::Request::get(uri).header("host", "x").body(http_body_util::Empty::<Bytes>::new()).unwrap();
+        let response = if protocol == "h2" {
+            let executor = hyper_util::rt::TokioExecutor::new();
+            let (mut requests, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+            tokio::spawn(connection);
+            requests.send_request(request).await.unwrap()
+        } else {
+            let (mut requests, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            tokio::spawn(connection);
+            requests.send_request(request).await.unwrap()
+        };
+        assert_eq!(response.status(), 200);
+    }
+}
+
+/// A connection with the admin's certificate that speaks one protocol.
+async fn tls(hub: &orrery_testkit::Program, protocol: &str) -> tokio_rustls::client::TlsStream<TcpStream> {
+    let mut config = orrery::access::Access::read(hub.kubeconfig()).and_then(|access| access.tls()).expect("access");
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let stream = TcpStream::connect(hub.url().trim_start_matches("https://")).await.expect("it listens");
+    let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
+    tokio_rustls::TlsConnector::from(std::sync::Arc::new(config)).connect(name, stream).await.expect("it is trusted")
+}
+
+#[tokio::test]
+async fn nobody_in_particular_sees_nothing_in_particular() {
+    let directory = tempfile::tempdir().unwrap();
+    let hub = up(directory.path(), &[]);
+    // The same kubeconfig without its user.
+    let text = fs::read_to_string(hub.kubeconfig()).unwrap();
+    let lines =
+        text.lines().filter(|line| !line.contains("client-certificate-data") && !line.contains("client-key-data"));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let path = directory.path().join("anonymous");
+    fs::write(&path, text).unwrap();
+    let mut client = connect(&path).await;
+    for (path, code) in [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/version", 200),
+        ("/api", 403),
+        ("/metrics", 403),
+        (CONFIG_MAPS, 403),
+        ("/spaces/*/api/v1/secrets", 403),
+    ] {
+        assert_eq!(client.send_raw(Method::GET, path, Bytes::new()).await.unwrap().0, code, "{path}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["ORRERY_DATADIR=x", hub::ORRERY, "up", "--listen", "127.0.0.1:0", "--data-dir"].map(str::to_owned);
+    let hub =
+        orrery_testkit::Program::start("env", arguments.into_iter().chain([directory.path().display().to_string()]));
+    let log = hub.log();
+    assert!(log.contains("ORRERY_DATADIR") && log.contains("ORRERY_DATA_DIR"), "{log}");
 }

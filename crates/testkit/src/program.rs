@@ -60,6 +60,13 @@ impl Program {
         &self.said
     }
 
+    /// The next line that it prints, after it was ready; `None` if it has ended.
+    pub fn next_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line).expect("it writes text");
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
     /// What it said of a part, such as `api`.
     pub fn part(&self, name: &str) -> &str {
         let line = self.said.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -1,10 +1,22 @@
 //! The control plane for tests is a whole one: over TLS and without, for admins, spaces and users, across restarts.
 
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
 use http::Method;
-use orrery::{access::Access, client::Client, client::refused_with};
+use jiff::Timestamp;
+use orrery::{
+    access::Access,
+    client::{Client, refused_with},
+};
 use orrery_testkit::ControlPlane;
 use serde_json::json;
-use std::path::Path;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -58,4 +70,35 @@ async fn what_is_stored_survives_restarts() {
     for name in ["first", "second"] {
         assert!(plane.admin().get(&format!("{CONFIG_MAPS}/{name}")).await.is_ok());
     }
+}
+
+/// How many certificates the config map of a namespace tells of.
+async fn told(plane: &ControlPlane) -> usize {
+    let told = plane.admin().get(&format!("{CONFIG_MAPS}/kube-root-ca.crt")).await;
+    told.map_or(0, |told| told["data"]["ca.crt"].as_str().unwrap_or_default().matches("BEGIN CERTIFICATE").count())
+}
+
+#[tokio::test]
+async fn certificates_are_made_anew_without_a_restart() {
+    let day = 86_400;
+    let today = Timestamp::now().as_second();
+    let time = Arc::new(AtomicI64::new(today));
+    let clock = time.clone();
+    let plane = ControlPlane::start_with(|config| {
+        config.clock = Arc::new(move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap());
+        config.renewal_interval = Duration::from_millis(10);
+    })
+    .await;
+    while told(&plane).await != 1 {
+        tokio::task::yield_now().await;
+    }
+    time.store(today + 3000 * day, Ordering::Relaxed);
+    while told(&plane).await != 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(plane.authority().matches("BEGIN CERTIFICATE").count(), 2);
+    // A space that is made now is told both from the beginning.
+    plane.space("young").await;
+    let young = plane.admin().get(&format!("/spaces/young{CONFIG_MAPS}/kube-root-ca.crt")).await.unwrap();
+    assert_eq!(young["data"]["ca.crt"], plane.authority());
 }

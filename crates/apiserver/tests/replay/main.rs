@@ -12,7 +12,7 @@ mod json;
 mod known;
 mod normal;
 
-use std::{collections::BTreeMap, io::Read, path::Path};
+use std::{collections::BTreeMap, io::Read, path::Path, sync::Arc};
 
 use orrery_apiserver::{Config, Server};
 use orrery_store::Store;
@@ -22,8 +22,8 @@ use crate::{case::Case, known::Known};
 #[tokio::test(start_paused = true)]
 async fn recorded_conversations_are_answered_equally() {
     let store = Store::memory(orrery_store::Config::default()).unwrap();
-    let root_ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into();
-    let server = Server::new(store, Config { root_ca, ..Config::default() });
+    let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
+    let server = Server::new(store, Config { root_ca: Arc::new(root_ca), ..Config::default() });
     server.bootstrap().await.unwrap();
     let _controllers = server.start_controllers();
     let only = std::env::var("REPLAY_ONLY").ok();

@@ -18,13 +18,11 @@ use crate::{
 /// The name under which the admin's access stands in a kubeconfig.
 pub(crate) const ENTRY: &str = "orrery";
 
-/// How often to look whether a certificate is due. They are, months before they end.
-const INTERVAL: Duration = Duration::from_secs(60 * 60);
-
 /// The certificates of a running hub, and who is told of new ones.
 pub(super) struct Credentials {
     store: Store,
     clock: Clock,
+    interval: Duration,
     names: Vec<String>,
     server: String,
     kubeconfig: PathBuf,
@@ -51,6 +49,7 @@ impl Credentials {
         let mut credentials = Self {
             store: store.clone(),
             clock: config.clock.clone(),
+            interval: config.renewal_interval,
             names,
             server: server.to_owned(),
             kubeconfig: kubeconfig.to_owned(),
@@ -91,11 +90,11 @@ impl Credentials {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(self.interval) => {}
             }
             let now = (self.clock)();
             if let Err(error) = self.renew(now).await {
-                tracing::warn!("certificates cannot be made anew, the next attempt is in an hour: {error:#}");
+                tracing::warn!("certificates cannot be made anew, they will be tried again: {error:#}");
             }
         }
     }
@@ -104,7 +103,9 @@ impl Credentials {
     async fn renew(&mut self, now: Timestamp) -> anyhow::Result<()> {
         let authorities = Arc::new(Authorities::open(&self.store, now).await?);
         let changed = authorities.bundle() != self.authorities.borrow().bundle();
-        self.authorities.send_replace(authorities.clone());
+        if changed {
+            self.authorities.send_replace(authorities.clone());
+        }
         let due = is_due(self.serving.expires, now);
         if due {
             self.serving = authorities.issue_serving(&self.names, now)?;

@@ -11,7 +11,7 @@
 //! - A hub that could not write the Lease for [`DEADLINE`] stops its controllers, before another may take over.
 //! - Clocks of different hubs are never compared.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
@@ -24,7 +24,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
-use crate::client::{Client, refused_with};
+use crate::{
+    authority::Authorities,
+    client::{Client, refused_with},
+};
 
 /// How long a Lease counts after it was last written.
 const DURATION: Duration = Duration::from_secs(15);
@@ -41,6 +44,8 @@ pub(super) struct Candidate {
     server: Server,
     client: Client,
     clock: Clock,
+    /// Controllers tell every namespace of them when they start.
+    authorities: watch::Receiver<Arc<Authorities>>,
     /// Who this hub is among those of the installation.
     identity: String,
     /// What the Lease last said, and since when.
@@ -50,17 +55,26 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// A hub that does not lead yet.
-    pub(super) fn new(server: Server, clock: Clock, leads: watch::Sender<bool>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        server: Server,
+        clock: Clock,
+        authorities: watch::Receiver<Arc<Authorities>>,
+        leads: watch::Sender<bool>,
+    ) -> anyhow::Result<Self> {
         let client = Client::in_process(server.service(), User::admin());
-        Ok(Self { server, client, clock, identity: identity()?, seen: None, leads })
+        Ok(Self { server, client, clock, authorities, identity: identity()?, seen: None, leads })
     }
 
     /// Runs the controllers until told to stop, for whoever is the only hub.
-    pub(super) async fn run_alone(self, stop: CancellationToken) {
-        let controllers = self.server.start_controllers();
+    pub(super) async fn run_alone(mut self, stop: CancellationToken) {
         self.leads.send_replace(true);
-        stop.cancelled().await;
-        drop(controllers);
+        loop {
+            let _controllers = self.server.start_controllers();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = changed(&mut self.authorities) => {}
+            }
+        }
     }
 
     /// Runs the controllers whenever this hub leads, until told to stop.
@@ -89,6 +103,7 @@ impl Candidate {
             self.leads.send_replace(controllers.is_some());
             tokio::select! {
                 () = stop.cancelled() => break,
+                () = changed(&mut self.authorities) => controllers = controllers.map(|_| self.server.start_controllers()),
                 () = sleep(INTERVAL) => {}
             }
         }
@@ -144,6 +159,13 @@ impl Candidate {
             self.write(&lease).await?;
         }
         Ok(())
+    }
+}
+
+/// Waits for other authorities. When nobody is left to change them, they stay.
+async fn changed(authorities: &mut watch::Receiver<Arc<Authorities>>) {
+    if authorities.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
