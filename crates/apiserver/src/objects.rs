@@ -20,7 +20,11 @@
 mod templates;
 mod watcher;
 
-use std::{cmp::Ordering, collections::HashSet, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::HashSet,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use orrery_store::{
     Batch, CommitError, Committed, Content, Expect, Key, List, ListOptions, Object, ReadError, Revision, Scope,
@@ -29,21 +33,35 @@ use orrery_store::{
 
 use self::templates::{Origin, Template};
 pub(crate) use self::{templates::Templates, watcher::Watcher};
-use crate::{request::ROOT, spaces};
+use crate::{registry::Registry, request::ROOT, spaces, status::Status};
 
 /// The objects of all spaces. Clones are handles to the same.
 #[derive(Clone)]
 pub(crate) struct Objects {
     store: Store,
-    templates: Arc<Templates>,
+    beginning: Arc<Beginning>,
 }
+
+/// What every space begins with now: its config maps tell of certificates, which change once in a while.
+struct Beginning {
+    registry: Arc<Registry>,
+    root_ca: RootCa,
+    /// The certificates that are told of in the templates.
+    templates: RwLock<(String, Arc<Templates>)>,
+}
+
+/// The certificates by which clients know the server.
+type RootCa = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Where the marks are: one for each template that no longer counts in a space.
 const MARKS: (&str, &str) = ("core.orrery.io", "replacedtemplates");
 
 impl Objects {
-    pub(crate) fn new(store: Store, templates: Templates) -> Self {
-        Self { store, templates: Arc::new(templates) }
+    pub(crate) fn new(store: Store, registry: Arc<Registry>, root_ca: RootCa) -> Result<Self, Status> {
+        let told = root_ca();
+        let templates = Arc::new(spaces::templates(&registry, &told)?);
+        let beginning = Beginning { registry, root_ca, templates: RwLock::new((told, templates)) };
+        Ok(Self { store, beginning: Arc::new(beginning) })
     }
 
     /// What is really stored, and nothing else.
@@ -51,8 +69,20 @@ impl Objects {
         &self.store
     }
 
-    pub(crate) fn templates(&self) -> &Templates {
-        &self.templates
+    /// What every space begins with, up to date for a resource.
+    pub(crate) fn templates(&self, group: &str, resource: &str) -> Arc<Templates> {
+        let kept = || self.beginning.templates.read().unwrap_or_else(PoisonError::into_inner);
+        if (group, resource) != ("", "configmaps") {
+            return kept().1.clone();
+        }
+        let told = (self.beginning.root_ca)();
+        if kept().0 != told
+            && let Ok(templates) = spaces::templates(&self.beginning.registry, &told)
+        {
+            let mut kept = self.beginning.templates.write().unwrap_or_else(PoisonError::into_inner);
+            *kept = (told, Arc::new(templates));
+        }
+        kept().1.clone()
     }
 
     /// What is under a key now.
@@ -60,7 +90,8 @@ impl Objects {
         if let Some(object) = self.store.get(key) {
             return Some(object);
         }
-        let template = self.template(key)?;
+        let templates = self.templates_for(key)?;
+        let template = templates.find(key)?;
         let space = self.store.get(&spaces::key(key.space())?)?;
         let origin = Origin::of(&space)?;
         if self.store.get(&mark(key)?).is_some() {
@@ -75,7 +106,8 @@ impl Objects {
         if let Some(object) = self.store.get_at(key, at)? {
             return Ok(Some(object));
         }
-        let Some((template, mark)) = self.template(key).zip(mark(key)) else { return Ok(None) };
+        let Some((templates, mark)) = self.templates_for(key).zip(mark(key)) else { return Ok(None) };
+        let Some(template) = templates.find(key) else { return Ok(None) };
         let Some(origin) = self.origin_at(key.space(), at)? else { return Ok(None) };
         let replaced = self.store.get_at(&mark, at)?.is_some();
         Ok(template.object(&origin, key.space()).filter(|_| !replaced).map(Arc::new))
@@ -85,7 +117,8 @@ impl Objects {
     pub(crate) fn list(&self, scope: &Scope, options: &ListOptions<'_>) -> Result<List, ReadError> {
         let list = self.store.list(scope, options)?;
         let (group, resource) = scope.of_resource();
-        let templates = self.templates.of(group, resource);
+        let templates = self.templates(group, resource);
+        let templates = templates.of(group, resource);
         if templates.is_empty() || scope.in_space() == Some(ROOT) {
             return Ok(list);
         }
@@ -110,11 +143,12 @@ impl Objects {
 
     /// Commits a batch: all of its operations or none.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let begun = batch.operations().filter(|(key, ..)| self.template(key).is_some());
+        let begun = batch.operations().filter(|(key, ..)| self.templates_for(key).is_some());
         let begun: Vec<(Key, Expect, Touch)> = begun.map(|(key, expect, touch)| (key.clone(), expect, touch)).collect();
         let mut pending = batch;
         for (key, expect, touch) in &begun {
-            let Some((template, mark)) = self.template(key).zip(mark(key)) else { continue };
+            let Some((templates, mark)) = self.templates_for(key).zip(mark(key)) else { continue };
+            let Some(template) = templates.find(key) else { continue };
             if self.store.get(&mark).is_some() {
                 continue;
             }
@@ -164,17 +198,21 @@ impl Objects {
     pub(crate) fn resources_in(&self, space: &str) -> Vec<(String, String)> {
         let mut resources = self.store.resources_in(space);
         if space != ROOT {
-            resources
-                .extend(self.templates.resources().map(|(group, resource)| (group.to_owned(), resource.to_owned())));
+            let owned = |(group, resource): (&str, &str)| (group.to_owned(), resource.to_owned());
+            resources.extend(self.templates("", "").resources().map(owned));
             resources.sort_unstable();
             resources.dedup();
         }
         resources
     }
 
-    /// The template of an object, whether or not it still counts.
-    fn template(&self, key: &Key) -> Option<&Template> {
-        if key.space() == ROOT { None } else { self.templates.find(key) }
+    /// The templates, if there is one of this object, whether or not it still counts.
+    fn templates_for(&self, key: &Key) -> Option<Arc<Templates>> {
+        if key.space() == ROOT {
+            return None;
+        }
+        let templates = self.templates(key.group(), key.resource());
+        templates.find(key).is_some().then_some(templates)
     }
 
     /// Which templates no longer count in a space, by the names of their marks.

@@ -95,8 +95,8 @@ impl Server {
     /// A server over a store.
     pub fn new(store: Store, config: Config) -> Self {
         let registry = Registry::kubernetes();
-        let templates = spaces::templates(&registry, &(config.root_ca)());
-        let store = Objects::new(store, templates.expect("the program's own objects are of kinds it knows"));
+        let store = Objects::new(store, registry.clone(), config.root_ca.clone());
+        let store = store.expect("the program's own objects are of kinds it knows");
         let authorizer = Authorizer::new(config.authorization, store.clone());
         Self { shared: Arc::new(Shared { config, store, registry, authorizer }) }
     }

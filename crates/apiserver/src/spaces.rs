@@ -92,7 +92,7 @@ fn bootstrap_objects(registry: &Registry) -> Result<Vec<Value>, Status> {
 
 /// Makes sure that `root` has what every space begins with. There it is stored.
 pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
-    let templates = shared.store.templates();
+    let templates = shared.store.templates("", "configmaps");
     let contents: Vec<_> = templates.contents(ROOT, &crate::random::uid()?, &shared.now()).collect();
     for (key, content) in contents {
         match shared.store.commit(Batch::new().put(key, Expect::Absent, content)).await {

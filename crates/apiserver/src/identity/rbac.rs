@@ -34,7 +34,8 @@ const KEPT: usize = 1024;
 
 impl Rbac {
     pub(crate) fn new(objects: Objects) -> Self {
-        let models = policy::RESOURCES.iter().flat_map(|resource| objects.templates().models(GROUP, resource));
+        let templates = objects.templates(GROUP, "");
+        let models = policy::RESOURCES.iter().flat_map(|resource| templates.models(GROUP, resource));
         let shared = Arc::new(Policy::build(Default::default(), &Policy::default(), |_| true, models, None));
         Self { objects, shared, kept: RwLock::default() }
     }

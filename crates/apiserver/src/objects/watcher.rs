@@ -34,8 +34,8 @@ struct Beneath {
 impl Watcher {
     pub(super) fn new(objects: &Objects, scope: Scope, selector: Selector, from: Revision) -> Result<Self, ReadError> {
         let (group, resource) = scope.of_resource();
-        let mut templates = objects.templates.of(group, resource).iter();
-        let concerned = templates.any(|template| selector.matches(template.labels()));
+        let templates = objects.templates(group, resource);
+        let concerned = templates.of(group, resource).iter().any(|template| selector.matches(template.labels()));
         let spaces = match scope.in_space() {
             Some(ROOT) => None,
             Some(space) => spaces::key(space).map(|key| Scope::object(&key)),
@@ -161,7 +161,7 @@ impl Beneath {
         let at = event.revision();
         let replaced = self.objects.replaced(name, Some(at)).unwrap_or_default();
         let (group, resource) = self.scope.of_resource();
-        for template in self.objects.templates.of(group, resource) {
+        for template in self.objects.templates(group, resource).of(group, resource) {
             let wanted = |object: &Object| self.scope.contains(object.key()) && self.selector.matches(object.labels());
             let Some(object) = template.object(&origin, name).filter(wanted) else { continue };
             let key = object.key().clone();
@@ -186,13 +186,13 @@ impl Beneath {
     /// What lay beneath before an object was first stored.
     fn replaced_by(&self, event: &Event) -> Option<Object> {
         let key = event.object.key();
-        let template = self.objects.template(key)?;
+        let templates = self.objects.templates_for(key)?;
         // Marks stay: one that is younger than the object was written with it.
         let mark = self.objects.store.get(&mark(key)?)?;
         if mark.created() < event.object.created() {
             return None;
         }
         let origin = self.objects.origin_at(key.space(), event.revision()).ok()??;
-        template.object(&origin, key.space())
+        templates.find(key)?.object(&origin, key.space())
     }
 }
