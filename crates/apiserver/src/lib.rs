@@ -13,6 +13,7 @@ pub mod kinds;
 #[cfg(test)]
 mod never_panics;
 mod object;
+mod objects;
 pub mod openapi;
 mod page;
 mod patch;

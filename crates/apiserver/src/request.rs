@@ -9,3 +9,4 @@ pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Discovery, Encoding, Form,
 pub use address::{Address, ROOT, ResourcePath, SpaceScope, Target, parse};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
 pub use query::Query;
+pub(crate) use query::unescape;

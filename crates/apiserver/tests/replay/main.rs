@@ -38,7 +38,7 @@ async fn recorded_conversations_are_answered_equally() {
     let known = Known::load();
     let only = std::env::var("REPLAY_ONLY").ok();
     let foreign = std::env::var("REPLAY_CASES").ok();
-    let files = foreign.as_deref().map_or(vec!["verbs", "kinds", "damaged", "areas"], |file| vec![file]);
+    let files = foreign.as_deref().map_or(vec!["verbs", "kinds", "rbac", "damaged", "areas"], |file| vec![file]);
     let mut differing = BTreeMap::new();
     let mut names = Vec::new();
     for (number, file) in files.into_iter().enumerate() {
