@@ -106,7 +106,9 @@ impl Template {
         for field in ["resourceVersion", "managedFields", "selfLink"] {
             metadata.remove(field);
         }
-        metadata.count_generation(resource.behaviour.has_generation && metadata.get("generation").is_none());
+        if resource.behaviour.has_generation && metadata.get("generation").is_none() {
+            metadata.set("generation", 1);
+        }
         crate::answer::complete(resource, &mut object);
         let (namespace, name) = (object::text(&object, "namespace"), object::name(&object));
         let key = Key::new(group, plural, NOBODY, namespace, name).map_err(Status::internal_error)?;
