@@ -223,7 +223,17 @@ async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object
 
 /// Writes as a controller does: the stored version, no dry run.
 fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, namespace: &'a str) -> Writer<'a> {
-    Writer { shared, resource, shown: resource, subresource: None, space, namespace, dry_run: false, patching: false }
+    Writer {
+        shared,
+        resource,
+        shown: resource,
+        subresource: None,
+        space,
+        namespace,
+        dry_run: false,
+        patching: false,
+        owner: None,
+    }
 }
 
 /// The resource of a stored object.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use serde_json::{Number, Value};
+
 /// A string as Go's `strconv.Quote` writes it.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -63,9 +65,83 @@ pub(crate) fn is_print(character: char) -> bool {
     }
 }
 
+/// A value as Go's `%v` writes it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => self::number(number),
+        Value::Bool(value) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{name}:{}", plain(value)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// A value as Go's `%#v` writes it: as source text.
+pub(crate) fn source(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(source).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{}:{}", quote(name), source(value)));
+            format!("map[string]interface {{}}{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        other => plain(other),
+    }
+}
+
+/// What Go calls the type of a value that was read without knowing its type.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A number as Go writes it: with an exponent when it is very large or very small.
+fn number(number: &Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let size = float.abs();
+    if size != 0.0 && !(1e-4..1e21).contains(&size) {
+        let text = format!("{float:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    format!("{float}")
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn values_are_written_as_go_does() {
+        let value = json!({"b": [1, "x", null, true], "a": {"c": 1.5}});
+        assert_eq!(plain(&value), "map[a:map[c:1.5] b:[1 x <nil> true]]");
+        assert_eq!(
+            source(&value),
+            r#"map[string]interface {}{"a":map[string]interface {}{"c":1.5}, "b":[]interface {}{1, "x", interface {}(nil), true}}"#
+        );
+        for (number, text) in
+            [(json!(1e21), "1e+21"), (json!(1.5e-7), "1.5e-07"), (json!(1e6), "1000000"), (json!(0.0), "0")]
+        {
+            assert_eq!(plain(&number), text);
+        }
+    }
 
     #[test]
     fn strings_are_quoted_as_go_does() {

@@ -1,6 +1,7 @@
 //! The Kubernetes HTTP API over a store, many spaces in one process.
 
 mod answer;
+mod apply;
 mod body;
 mod controllers;
 pub mod discovery;

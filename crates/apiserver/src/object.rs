@@ -173,7 +173,7 @@ impl Head {
 
 /// The fields of metadata in the order in which Kubernetes writes them; the resourceVersion comes after the first four.
 const BEFORE_SPLICE: [&str; 4] = ["name", "generateName", "namespace", "uid"];
-const AFTER_SPLICE: [&str; 8] = [
+const AFTER_SPLICE: [&str; 9] = [
     "generation",
     "creationTimestamp",
     "deletionTimestamp",
@@ -182,6 +182,7 @@ const AFTER_SPLICE: [&str; 8] = [
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 ];
 
 /// What is stored for an object.

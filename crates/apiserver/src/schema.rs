@@ -6,15 +6,19 @@
 mod decode;
 mod form;
 mod load;
+mod restore;
 mod scalar;
 mod syntax;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::OnceLock};
 
 use serde_json::Value;
 
+use crate::apply::Types;
+
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
+pub(crate) use restore::restore;
 pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
@@ -23,10 +27,11 @@ pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
 }
 
 /// All types of a registry.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Schemas {
     structs: Vec<Struct>,
     by_name: HashMap<Box<str>, StructRef>,
+    merging: OnceLock<Types>,
 }
 
 /// A struct of [`Schemas`].
@@ -66,8 +71,8 @@ pub struct Field {
     pub patch: PatchStrategy,
     /// The field that tells items apart in a strategic merge patch.
     pub merge_key: Option<Box<str>>,
-    /// Whether apply replaces a map or struct as a whole.
-    pub atomic: bool,
+    /// How apply treats a map or struct, where the field says other than its type.
+    pub map: Option<MapType>,
     /// The values it may have, where they are listed.
     pub choices: Vec<Box<str>>,
     /// The values its items may have, where they are listed.
@@ -96,6 +101,15 @@ pub enum ListType {
     Set,
     /// As items told apart by keys.
     Map,
+}
+
+/// How apply treats a map or struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapType {
+    /// As one value.
+    Atomic,
+    /// Field by field.
+    Granular,
 }
 
 /// How a strategic merge patch treats a field.
@@ -168,9 +182,21 @@ impl Schemas {
         (0..u32::try_from(self.structs.len()).unwrap_or(u32::MAX)).map(StructRef)
     }
 
+    /// How values of these types are merged by apply.
+    pub(crate) fn merging(&self) -> &Types {
+        self.merging.get_or_init(|| Types::of(self))
+    }
+
     /// The struct a reference stands for.
     pub fn get(&self, reference: StructRef) -> &Struct {
         &self.structs[reference.0 as usize]
+    }
+}
+
+impl StructRef {
+    /// The place of the struct among all.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
     }
 }
 

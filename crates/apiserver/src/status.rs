@@ -335,6 +335,13 @@ impl Status {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// 409 because others own what an apply would change.
+    pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        let mut status = Self::new(409, "Conflict", message);
+        status.0.details = Some(Details { causes, ..Details::default() });
+        status
+    }
+
     /// 409 because somebody else was faster.
     pub fn modified(resource: Named<'_>, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";

@@ -2,12 +2,14 @@
 
 mod admission;
 mod allocation;
+mod apply;
 mod collection;
 mod create;
 mod decode;
 mod delete;
 mod get;
 mod list;
+mod ownership;
 mod patch;
 mod subresources;
 mod update;
@@ -49,6 +51,7 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) accepted: Accepted,
     pub(crate) content_type: String,
+    pub(crate) user_agent: String,
     verb: Verb,
 }
 
@@ -130,6 +133,7 @@ impl Call {
             return Err(Status::method_not_allowed());
         }
         let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&content_type)?;
         }
@@ -144,7 +148,7 @@ impl Call {
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
             }
         }
-        Ok(Self { shared, user, resource, space, path, query, accepted, content_type, verb })
+        Ok(Self { shared, user, resource, space, path, query, accepted, content_type, user_agent, verb })
     }
 
     /// What is asked for, for whoever counts.

@@ -67,6 +67,11 @@ impl<'a> Metadata<'a> {
         }
     }
 
+    /// Takes a field out and gives it back.
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.0.remove(field)
+    }
+
     /// Takes a field out.
     pub(crate) fn remove(&mut self, field: &str) {
         self.0.remove(field);

@@ -16,6 +16,10 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// What to do about fields nobody knows.
     pub field_validation: FieldValidation,
+    /// Who writes; empty where the request does not say.
+    pub field_manager: String,
+    /// Whether an apply may change what others own.
+    pub force: bool,
 }
 
 /// What to do about fields that are unknown or repeated.
@@ -95,9 +99,28 @@ pub struct ListOptions {
 impl WriteOptions {
     /// Reads the options of a request; `kind` is what Kubernetes calls them.
     pub fn parse(query: &Query, kind: &str) -> Result<Self, Status> {
+        Self::checked(query, kind, Vec::new())
+    }
+
+    /// Reads the options of a patch that is no apply.
+    pub fn of_patch(query: &Query) -> Result<Self, Status> {
+        let forced = query.get("force").map(|_| forbidden("force", "may not be specified for non-apply patch"));
+        Self::checked(query, "PatchOptions", forced.into_iter().collect())
+    }
+
+    /// Reads the options of an apply, which must say who applies.
+    pub fn of_apply(query: &Query) -> Result<Self, Status> {
+        let unnamed = query.get("fieldManager").unwrap_or_default().is_empty();
+        let message = "Required value: is required for apply patch".to_owned();
+        let cause = Cause { reason: "FieldValueRequired", message, field: "fieldManager".into() };
+        Self::checked(query, "PatchOptions", unnamed.then_some(cause).into_iter().collect())
+    }
+
+    fn checked(query: &Query, kind: &str, mut causes: Vec<Cause>) -> Result<Self, Status> {
         let dry_run: Vec<&str> = query.all("dryRun").collect();
-        let mut causes = dry_run_causes(&dry_run);
-        causes.extend(query.get("fieldManager").and_then(field_manager_cause));
+        let field_manager = query.get("fieldManager").unwrap_or_default();
+        causes.extend(field_manager_cause(field_manager, "fieldManager"));
+        causes.extend(dry_run_causes(&dry_run));
         let field_validation = match query.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -109,7 +132,8 @@ impl WriteOptions {
             }
         };
         refuse(kind, causes)?;
-        Ok(Self { dry_run: !dry_run.is_empty(), field_validation })
+        let (field_manager, force) = (field_manager.to_owned(), query.flag("force"));
+        Ok(Self { dry_run: !dry_run.is_empty(), field_validation, field_manager, force })
     }
 }
 
@@ -139,10 +163,11 @@ fn dry_run_causes(values: &[&str]) -> Vec<Cause> {
 }
 
 /// Longest name of a field manager, in bytes.
-const FIELD_MANAGER_MAX: usize = 128;
+pub(crate) const FIELD_MANAGER_MAX: usize = 128;
 
-fn field_manager_cause(name: &str) -> Option<Cause> {
-    let field = "fieldManager".to_owned();
+/// What is wrong with the name of a field manager.
+pub(crate) fn field_manager_cause(name: &str, field: &str) -> Option<Cause> {
+    let field = field.to_owned();
     if name.len() > FIELD_MANAGER_MAX {
         let message = format!("Too long: may not be more than {FIELD_MANAGER_MAX} bytes");
         return Some(Cause { reason: "FieldValueTooLong", message, field });

@@ -1,9 +1,6 @@
 //! Reads an object from JSON as a typed decoder would: unknown fields are noted and dropped, values of the wrong type refused.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-};
+use std::{collections::HashSet, fmt};
 
 use serde_json::{Map, Number, Value};
 
@@ -52,7 +49,7 @@ pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded
 /// The `apiVersion` and `kind` a text names, empty where it does not.
 pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
     syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
-    let none = Schemas { structs: Vec::new(), by_name: HashMap::new() };
+    let none = Schemas::default();
     TypeMetaReader { decoder: Decoder::new(&none, text) }.read()
 }
 
@@ -465,8 +462,14 @@ fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) 
     };
 }
 
+/// A value of a type that reads its own JSON.
+pub(super) fn own_form(shape: &Shape, value: &Value) -> Result<Value, String> {
+    let text = value.to_string();
+    Decoder::new(&Schemas::default(), text.as_bytes()).own_form(shape)
+}
+
 /// The empty value of a type, for items of lists and values of maps that are null.
-fn zero(ty: &Type) -> Value {
+pub(super) fn zero(ty: &Type) -> Value {
     match ty.shape {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString => 0.into(),

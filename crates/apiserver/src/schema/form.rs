@@ -9,7 +9,8 @@ impl Field {
     pub(super) fn holds(&self, value: &Value) -> bool {
         match (&self.ty.shape, value) {
             (_, Value::Null) => matches!(self.ty.shape, Shape::Raw) && self.pointer,
-            (Shape::List(_), Value::Array(items)) => !items.is_empty(),
+            // To send no managers is to clear them, which is another thing than not to send them.
+            (Shape::List(_), Value::Array(items)) => !items.is_empty() || self.name.as_ref() == "managedFields",
             (Shape::Map(_), Value::Object(members)) => !members.is_empty(),
             (Shape::Bytes, Value::String(text)) => !text.is_empty(),
             _ if self.pointer => true,

@@ -1,11 +1,14 @@
 //! Reads types from the form that `cargo xtask kube-data` writes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::OnceLock,
+};
 
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 
-use super::{Field, ListType, Omit, PatchStrategy, Schemas, Shape, Struct, StructRef, Type};
+use super::{Field, ListType, MapType, Omit, PatchStrategy, Schemas, Shape, Struct, StructRef, Type};
 
 #[derive(Deserialize)]
 struct Data {
@@ -72,7 +75,7 @@ pub(super) fn schemas(texts: &[&[u8]]) -> Result<Schemas, serde_json::Error> {
         let atomic = described.map.as_deref() == Some("atomic");
         structs.push(Struct { name, go: described.go, fields, atomic, by_name: places });
     }
-    Ok(Schemas { structs, by_name })
+    Ok(Schemas { structs, by_name, merging: OnceLock::new() })
 }
 
 fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field, serde_json::Error> {
@@ -95,7 +98,11 @@ fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field,
         keys: data.keys,
         patch: PatchStrategy { merge: has("merge"), retain_keys: has("retainKeys"), replace: has("replace") },
         merge_key: data.merge_key,
-        atomic: data.map.as_deref() == Some("atomic"),
+        map: match data.map.as_deref() {
+            Some("atomic") => Some(MapType::Atomic),
+            Some("granular") => Some(MapType::Granular),
+            _ => None,
+        },
         choices: data.choices,
         item_choices: data.item_enum,
         default: data.default,

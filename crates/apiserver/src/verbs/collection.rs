@@ -16,7 +16,7 @@ pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let filter = Filter::parse(call, &list_options)?;
     warnings.extend(orphaning(call, &delete_options));
     let selection = select(call, &list_options, &filter).await?;
-    let writer = Writer::new(call, delete_options.dry_run)?;
+    let writer = Writer::unowned(call, delete_options.dry_run)?;
     for object in &selection.objects {
         match writer.delete(object.key().name(), &delete_options).await {
             Ok(_) => {}

@@ -36,7 +36,7 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), name.unwrap_or_default())?;
     }
     check_grant(call, &object, None)?;
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::new(call, &options)?;
     let created = writer.create(object, warnings).await.map_err(|status| status.in_terms_of(body))?;
     if call.accepted.form.shape == Shape::MetadataList {
         return Err(answer::not_a_list(&call.resource));

@@ -24,7 +24,7 @@ use crate::{
 /// Deletes the object the path names.
 pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = options(call, body)?;
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::unowned(call, options.dry_run)?;
     protect(call)?;
     warnings.extend(orphaning(call, &options));
     let deletion = writer.delete(call.name(), &options).await?;

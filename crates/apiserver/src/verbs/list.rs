@@ -114,7 +114,7 @@ impl Filter {
     }
 
     /// What follows the prefix, from what a token says.
-    fn from_token<'a>(&self, start: &'a str) -> Cow<'a, str> {
+    fn place_of<'a>(&self, start: &'a str) -> Cow<'a, str> {
         if self.gap { start.replacen('/', "//", 1).into() } else { start.into() }
     }
 
@@ -210,7 +210,7 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
         Some(page) => page.revision.map(Revision::new),
         None => given.filter(|_| exact),
     };
-    let after = page.as_ref().map(|page| after(&filter.prefix, &filter.from_token(&page.start)));
+    let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
     let found = read_pages(call, filter, at, after, limit);
     found.map_err(|error| match (error, &page) {
         (ReadError::Compacted { .. }, Some(page)) => {

@@ -4,7 +4,7 @@ use http::Response;
 use serde_json::Value;
 
 use super::{
-    Call, Writer,
+    Call, Writer, apply,
     create::{ingest, outgoing},
     update::answer,
 };
@@ -48,9 +48,12 @@ pub(crate) fn check_type(content_type: &str) -> Result<(), Status> {
 
 /// Changes the object the path names.
 pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
-    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    if apply::is_apply(&call.content_type) {
+        return apply::apply(call, body, warnings).await;
+    }
+    let options = WriteOptions::of_patch(&call.query)?;
     let patch = Patch::parse(&call.content_type, body)?;
-    let writer = Writer { patching: true, ..Writer::new(call, options.dry_run)? };
+    let writer = Writer { patching: true, ..Writer::new(call, &options)? };
     let change = writer.update(call.name(), warnings, |existing, noted| {
         let old = outgoing(call, existing.clone());
         let patched = patch.apply(&call.resource, &old)?;
@@ -74,9 +77,6 @@ pub(crate) enum Patch {
 impl Patch {
     pub(crate) fn parse(content_type: &str, body: &[u8]) -> Result<Self, Status> {
         let kind = Kind::of(content_type).ok_or_else(Status::unsupported_patch)?;
-        if kind == Kind::Apply {
-            return Err(Status::not_implemented("server-side apply is not served yet"));
-        }
         let value = json::parse(body).map_err(|problem| bad_patch(kind, &problem))?;
         match kind {
             Kind::Json => JsonPatch::parse(&value).map(Self::Json).map_err(|error| json_error(&error)),

@@ -5,12 +5,14 @@ mod eviction;
 mod pods;
 mod scale;
 
+pub(crate) use scale::apply as apply_scale;
+
 use bytes::Bytes;
 use http::Response;
 use serde_json::Value;
 
 use super::{
-    Call, Verb, Writer,
+    Call, Verb, Writer, apply,
     decode::{self, Wanted},
     get, patch,
     update::{self, answer},
@@ -22,6 +24,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
     match (call.path.subresource.as_deref().unwrap_or_default(), call.verb) {
         ("scale", Verb::Get) => scale::get(&call),
         ("scale", Verb::Update) => scale::update(&call, &body, warnings).await,
+        ("scale", Verb::Patch) if apply::is_apply(&call.content_type) => apply::apply(&call, &body, warnings).await,
         ("scale", Verb::Patch) => scale::patch(&call, &body, warnings).await,
         ("finalize", Verb::Update) => finalize(&call, &body, warnings).await,
         ("credential", Verb::Create) => credential::create(&call, &body, warnings),
@@ -64,7 +67,7 @@ async fn finalize(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Resul
     let new = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     update::check_names(call, &new)?;
     let new = super::create::ingest(call, new);
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::new(call, &options)?;
     let change = writer.update(call.name(), warnings, |old, _| {
         let mut changed = new.clone();
         let finalizers = changed.pointer_mut("/spec/finalizers").map(Value::take);

@@ -22,7 +22,7 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let new = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     check_names(call, &new)?;
     let new = ingest(call, new);
-    let writer = Writer::new(call, options.dry_run)?;
+    let writer = Writer::new(call, &options)?;
     let key = call.key(call.name())?;
     if call.resource.behaviour.create_on_update && call.subresource().is_none() && call.shared.store.get(&key).is_none()
     {

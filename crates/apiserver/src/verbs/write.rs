@@ -5,14 +5,14 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Committed, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, stored};
+use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
 use crate::{
     answer,
     field::FieldError,
     kinds,
     object::{self, Metadata, SPACE_ANNOTATION},
     registry::{Resource, Subresource},
-    request::ROOT,
+    request::{ROOT, WriteOptions},
     schema,
     server::Shared,
     spaces,
@@ -32,6 +32,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) dry_run: bool,
     /// Whether the change is a patch: a uid in it is not a condition but a change like any other.
     pub(crate) patching: bool,
+    /// Who will own what is written; none if the object itself says it already.
+    pub(crate) owner: Option<Owner<'a>>,
 }
 
 /// What became of an object.
@@ -48,7 +50,12 @@ pub(crate) enum Change {
 const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
+    pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
+        Ok(Self { owner: Some(Owner::of(call, options)), ..Self::unowned(call, options.dry_run)? })
+    }
+
+    /// For writes that leave all fields to those who own them.
+    pub(crate) fn unowned(call: &'a super::Call, dry_run: bool) -> Result<Self, Status> {
         Ok(Self {
             shared: &call.shared,
             resource: native(&call.shared.registry, &call.resource),
@@ -58,6 +65,7 @@ impl<'a> Writer<'a> {
             namespace: call.namespace(),
             dry_run,
             patching: false,
+            owner: None,
         })
     }
 
@@ -78,7 +86,7 @@ impl<'a> Writer<'a> {
         if metadata.text("resourceVersion") != "0" {
             metadata.remove("resourceVersion");
         }
-        for field in ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata.remove(field);
         }
         metadata.remove_annotation(SPACE_ANNOTATION);
@@ -86,6 +94,10 @@ impl<'a> Writer<'a> {
             metadata.set("namespace", self.namespace);
         } else {
             metadata.remove("namespace");
+        }
+        let own_name = metadata.text("name").to_owned();
+        if let Some(owner) = &self.owner {
+            owner.create(&mut object).map_err(|causes| Status::invalid(kind(self.shown), &own_name, causes))?;
         }
         self.place().fill(&mut object)?;
         let mut metadata = Metadata::of(&mut object);
@@ -177,7 +189,14 @@ impl<'a> Writer<'a> {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
             let mut noted = Vec::new();
-            let new = change(&old, &mut noted)?;
+            let mut new = change(&old, &mut noted)?;
+            if let Some(owner) = &self.owner {
+                // Four checks of the real server find it in turn, and each lists it.
+                let refuse = |causes: Vec<Cause>| {
+                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+                };
+                owner.update(&old, &mut new).map_err(refuse)?;
+            }
             self.check_version(&new, &existing, name)?;
             let mut new = self.prepare(new, &old, name, &mut noted)?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
@@ -248,9 +267,7 @@ impl<'a> Writer<'a> {
         if metadata.text("uid").is_empty() {
             metadata.copy("uid", old);
         }
-        for field in ["resourceVersion", "managedFields"] {
-            metadata.remove(field);
-        }
+        metadata.remove("resourceVersion");
         if !self.dry_run {
             // It is not stored; what is only tried out is answered as it came.
             metadata.remove("selfLink");
@@ -285,7 +302,7 @@ impl<'a> Writer<'a> {
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
         // What is only tried out is answered with fields that are never stored.
-        if same(existing, &content) && !self.dry_run {
+        if (same(existing, &content) && !self.dry_run) || unchanged_but_for_times(existing, old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
@@ -340,6 +357,24 @@ fn same(existing: &Object, content: &Content) -> bool {
 /// When the first operation of a batch was done: the one on the object itself.
 pub(crate) fn written_at(committed: &Committed) -> Revision {
     committed.revisions.first().copied().flatten().unwrap_or(committed.revision)
+}
+
+/// Whether an object is as it was, but for the times at which its managers are said to have changed it.
+fn unchanged_but_for_times(existing: &Object, old: &Value, new: &mut Value) -> bool {
+    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
+    let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return false };
+    let alike = |(was, is): (&Value, &Value)| {
+        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
+            .iter()
+            .all(|field| was.get(field) == is.get(field))
+    };
+    if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
+        return false;
+    }
+    Metadata::of(new).set("managedFields", was);
+    let unchanged = same(existing, &object::encode(new));
+    Metadata::of(new).set("managedFields", is);
+    unchanged
 }
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {

@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
     fn event(&mut self) -> Result<(Event<'a>, usize), String> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => Ok((event, span.start.line())),
-            Some(Err(error)) => Err(format!("yaml: line {}: {}", error.marker().line(), words(error.info()))),
+            Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
         }
     }
@@ -179,7 +179,16 @@ fn size(node: &Node) -> (usize, usize) {
 }
 
 /// What Go's reader says about the mistakes people make.
+/// A failure in Go's words. Go counts lines from zero where the grammar is broken, and does not name the first.
+fn failure(info: &str, line: usize) -> String {
+    let grammar = info.starts_with("while parsing");
+    let shown = if grammar || line <= 1 { line.saturating_sub(1) } else { line };
+    let place = if shown == 0 { String::new() } else { format!("line {shown}: ") };
+    format!("yaml: {place}{}", words(info))
+}
+
 fn words(info: &str) -> &str {
+    let info = info.strip_prefix("while parsing").and_then(|rest| rest.split_once(", ")).map_or(info, |(_, rest)| rest);
     if info.contains("tab") {
         "found character that cannot start any token"
     } else if info.contains("mapping values") {

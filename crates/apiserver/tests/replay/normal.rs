@@ -23,7 +23,7 @@ pattern!(
     r#"(?i)(resource ?version(?: in (?:the )?(?:precondition|record|object meta))?:? ["(]?)\d+(?:( \(|, current: )\d+)?"#
 );
 
-/// A value without what differs from run to run. Until server-side apply exists, `managedFields` are not compared.
+/// A value without what differs from run to run.
 pub(crate) fn normal(value: &Value, namespace: &str) -> Value {
     match value {
         Value::Object(fields) => object(fields, namespace),
@@ -38,7 +38,15 @@ fn object(fields: &Map<String, Value>, namespace: &str) -> Value {
     let generate_name = fields.get("generateName").and_then(Value::as_str).filter(|prefix| !prefix.is_empty());
     for (name, value) in fields {
         let normalised = match (name.as_str(), value) {
-            ("managedFields", _) => continue,
+            ("managedFields", Value::Array(entries)) => managers(entries, namespace),
+            ("causes", Value::Array(causes))
+                if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") =>
+            {
+                // The real server lists managers in any order.
+                let mut causes: Vec<Value> = causes.iter().map(|cause| normal(cause, namespace)).collect();
+                causes.sort_by_key(|cause| cause["message"].as_str().unwrap_or_default().to_owned());
+                causes.into()
+            }
             ("resourceVersion" | "uid" | "continue" | "selfLink", Value::String(text))
                 if !text.is_empty() && text != "0" =>
             {
@@ -60,6 +68,17 @@ fn object(fields: &Map<String, Value>, namespace: &str) -> Value {
         out.insert(name.clone(), normalised);
     }
     Value::Object(out)
+}
+
+/// Managers in an order that does not depend on when they wrote.
+fn managers(entries: &[Value], namespace: &str) -> Value {
+    let mut entries: Vec<Value> = entries.iter().map(|entry| normal(entry, namespace)).collect();
+    let name = |entry: &Value| {
+        ["manager", "operation", "subresource", "apiVersion"]
+            .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+    };
+    entries.sort_by_key(name);
+    entries.into()
 }
 
 fn cell(cell: &Value, namespace: &str) -> Value {

@@ -1,5 +1,7 @@
 //! A server in process with its controllers, and the few requests that tests make.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request};
@@ -12,7 +14,6 @@ use tower_service::Service;
 #[derive(Clone)]
 pub(crate) struct Client {
     server: Server,
-    #[allow(dead_code, reason = "each test uses some of this")]
     store: Store,
     user: User,
     headers: Vec<(&'static str, String)>,
@@ -32,13 +33,11 @@ impl Client {
     }
 
     /// The same server, asked by somebody else.
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) fn acting_as(&self, user: &User) -> Self {
         Self { user: user.clone(), ..self.clone() }
     }
 
     /// The same with a header in every request.
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) fn with_header(&self, name: &'static str, value: &str) -> Self {
         let mut client = self.clone();
         client.headers.push((name, value.to_owned()));
@@ -53,7 +52,6 @@ impl Client {
         self.ask(Method::POST, path, "application/json", body.to_string().into_bytes()).await
     }
 
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) async fn put(&self, path: &str, body: &Value) -> (u16, Value) {
         self.ask(Method::PUT, path, "application/json", body.to_string().into_bytes()).await
     }
@@ -81,7 +79,6 @@ impl Client {
     }
 
     /// The first so many events of a watch.
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) async fn watch(&self, path: &str, count: usize) -> Vec<Value> {
         let events = self.events(path, count).await;
         assert_eq!(events.len(), count, "the watch goes on");
@@ -89,7 +86,6 @@ impl Client {
     }
 
     /// All events of a watch that ends.
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) async fn watch_to_the_end(&self, path: &str) -> Vec<Value> {
         self.events(path, usize::MAX).await
     }
@@ -115,7 +111,6 @@ impl Client {
     }
 
     /// How many objects a space has.
-    #[allow(dead_code, reason = "each test uses some of this")]
     pub(crate) fn objects_in(&self, space: &str) -> usize {
         let resources = self.store.resources_in(space).into_iter();
         let count = |(group, resource): (String, String)| {

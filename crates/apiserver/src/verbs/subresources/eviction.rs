@@ -42,7 +42,7 @@ pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, St
     {
         spend(call, &budget, delete.dry_run).await?;
     }
-    let writer = Writer { subresource: None, ..Writer::new(call, delete.dry_run)? };
+    let writer = Writer { subresource: None, ..Writer::unowned(call, delete.dry_run)? };
     if !delete.dry_run {
         note_eviction(call, &delete).await?;
     }
@@ -106,7 +106,7 @@ async fn spend(call: &Call, budget: &Value, dry_run: bool) -> Result<(), Status>
     let registry = &call.shared.registry;
     let resource = registry.resource("policy", "v1", "poddisruptionbudgets").ok_or_else(Status::no_such_resource)?;
     let part = resource.subresource("status");
-    let writer = Writer { resource, shown: resource, subresource: part, ..Writer::new(call, dry_run)? };
+    let writer = Writer { resource, shown: resource, subresource: part, ..Writer::unowned(call, dry_run)? };
     let mut warnings = Vec::new();
     let change = writer.update(object::name(budget), &mut warnings, |old, _| {
         refuse_disruption(old)?;
@@ -147,7 +147,7 @@ fn refuse_disruption(budget: &Value) -> Result<(), Status> {
 
 /// Notes in the pod why it goes.
 async fn note_eviction(call: &Call, delete: &DeleteOptions) -> Result<(), Status> {
-    let writer = Writer { subresource: call.resource.subresource("status"), ..Writer::new(call, false)? };
+    let writer = Writer { subresource: call.resource.subresource("status"), ..Writer::unowned(call, false)? };
     let mut warnings = Vec::new();
     let change = writer.update(call.name(), &mut warnings, |old, _| {
         check_preconditions(&call.resource, old, delete)?;

@@ -125,7 +125,7 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
     check_target(target["kind"].as_str().unwrap_or_default(), node)?;
     let pods = pods(call)?;
     let part = pods.subresource("binding");
-    let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::new(call, options.dry_run)? };
+    let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::unowned(call, options.dry_run)? };
     let change = writer.update(name, warnings, |old, _| {
         refuse_binding(old, name)?;
         let mut new = old.clone();

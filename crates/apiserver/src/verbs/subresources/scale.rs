@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::{
     Call, Change, Writer,
+    apply::Configuration,
     decode::{self, Wanted},
+    ownership::{Owner, ScaleOwner},
     patch::{self, Patch},
 };
 use crate::{
@@ -32,20 +34,69 @@ pub(super) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let scale = decode::body(call, &wanted, body, options.field_validation, warnings)?;
     super::super::update::check_names(call, &scale)?;
     check(call.name(), &scale)?;
-    write(call, options.dry_run, warnings, |_| Ok(scale.clone())).await
+    let owner = Owner::of(call, &options);
+    write(call, options.dry_run, warnings, |object| {
+        let managers = scale_owner(&owner, &wanted).update(
+            object,
+            &complete(call, &scale_of(object), &wanted),
+            &complete(call, &scale, &wanted),
+        );
+        Ok((scale.clone(), managers))
+    })
+    .await
+}
+
+/// Applies a configuration to the scale of an object.
+pub(crate) async fn apply(
+    call: &Call,
+    mut config: Configuration,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Status> {
+    let wanted = wanted(call)?;
+    let owner = Owner::of(call, options);
+    let scale_type = resource_of(call, &wanted);
+    config.check(&scale_type.api_version(), &scale_type.kind)?;
+    config.check_text(options.field_validation, warnings)?;
+    write(call, options.dry_run, warnings, |object| {
+        let old = complete(call, &scale_of(object), &wanted);
+        let (scale, managers) = scale_owner(&owner, &wanted).apply(object, &old, &config.value, options.force)?;
+        let scale = schema::restore(&call.resource.schemas, wanted.schema, scale).map_err(Status::internal)?;
+        super::super::update::check_names(call, &scale)?;
+        check(call.name(), &scale)?;
+        Ok((scale, managers))
+    })
+    .await
+}
+
+fn scale_owner<'a>(owner: &'a Owner<'a>, wanted: &Wanted<'_>) -> ScaleOwner<'a> {
+    ScaleOwner { owner, schema: wanted.schema, api_version: "autoscaling/v1" }
+}
+
+/// A scale with all fields that are always there.
+fn complete(call: &Call, scale: &Value, wanted: &Wanted<'_>) -> Value {
+    let mut scale = scale.clone();
+    schema::complete(&call.resource.schemas, wanted.schema, &mut scale);
+    scale
 }
 
 /// Changes the scale of an object.
 pub(super) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
-    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    let options = WriteOptions::of_patch(&call.query)?;
     let description = Patch::parse(&call.content_type, body)?;
     let wanted = wanted(call)?;
     let scale_type = resource_of(call, &wanted);
+    let owner = Owner::of(call, &options);
     write(call, options.dry_run, warnings, |object| {
         let patched = description.apply(&scale_type, &scale_of(object))?;
         let scale = patch::decode(&scale_type, &patched, FieldValidation::Ignore, &mut Vec::new())?;
         check(call.name(), &scale)?;
-        Ok(scale)
+        let managers = scale_owner(&owner, &wanted).update(
+            object,
+            &complete(call, &scale_of(object), &wanted),
+            &complete(call, &scale, &wanted),
+        );
+        Ok((scale, managers))
     })
     .await
 }
@@ -88,11 +139,11 @@ async fn write(
     call: &Call,
     dry_run: bool,
     warnings: &mut Vec<String>,
-    scale: impl Fn(&Value) -> Result<Value, Status>,
+    scale: impl Fn(&Value) -> Result<(Value, Value), Status>,
 ) -> Result<Response<Body>, Status> {
-    let writer = Writer { subresource: None, ..Writer::new(call, dry_run)? };
+    let writer = Writer { subresource: None, ..Writer::unowned(call, dry_run)? };
     let change = writer.update(call.name(), warnings, |old, _| {
-        let scale = scale(old)?;
+        let (scale, managers) = scale(old)?;
         let mut new = old.clone();
         schema::sparse(&call.resource.schemas, call.resource.schema, &mut new);
         // Zero is said, or it would be taken for unset.
@@ -100,6 +151,10 @@ async fn write(
         let mut metadata = Metadata::of(&mut new);
         metadata.copy("resourceVersion", &scale);
         metadata.copy("uid", &scale);
+        metadata.remove("managedFields");
+        if managers.is_array() {
+            metadata.set("managedFields", managers);
+        }
         Ok(new)
     });
     let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change.await?;

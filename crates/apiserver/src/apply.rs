@@ -1,0 +1,258 @@
+//! Server-side apply: who owns which field, and how a configuration is merged into an object.
+//!
+//! Everything here is a function of its arguments. Objects are complete, without `managedFields`, in the version of the request.
+//!
+//! Flow: [`Writing::update`] compares an object before and after a write and gives the writer what has changed.
+//! [`Writing::apply`] merges a configuration into an object, takes out what its applier has dropped, and refuses to change
+//! what others own.
+
+mod conflict;
+mod element;
+mod last_applied;
+mod managers;
+mod reset;
+mod scale;
+mod set;
+mod types;
+mod versions;
+mod walk;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+pub(crate) use conflict::Conflicts;
+pub(crate) use managers::{Manager, Managers, is_reset};
+pub(crate) use reset::Reset;
+pub(crate) use scale::{from_scale, to_scale};
+pub(crate) use set::FieldSet;
+pub(crate) use types::Types;
+pub(crate) use versions::Versions;
+pub(crate) use walk::Typed;
+
+use managers::Entry;
+use walk::{Comparison, check, compare, extract, merge, prune};
+
+/// A write to an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Writing<'a> {
+    /// The type of the object.
+    pub(crate) typed: Typed<'a>,
+    /// The version of the request.
+    pub(crate) api_version: &'a str,
+    /// The part of the object that is written; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// Which fields a write to this part leaves alone.
+    pub(crate) reset: &'a Reset,
+    /// What is known about other versions.
+    pub(crate) versions: &'a dyn Versions,
+    /// In seconds and UTC.
+    pub(crate) now: &'a str,
+}
+
+/// What an apply makes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// The new object; none if it is as it was.
+    pub(crate) object: Option<Value>,
+    pub(crate) managers: Managers,
+}
+
+/// Why a configuration cannot be applied.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ApplyError {
+    /// It does not fit the type; worded for users.
+    Misfit(String),
+    /// It would change what others own.
+    Conflicts(Conflicts),
+}
+
+/// Who owns what was there before anybody was known to own anything.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Fields that nobody owns.
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let metadata = metadata.map(|name| vec!["metadata", name]);
+    let mut paths: Vec<&[&str]> = vec![&["apiVersion"], &["kind"], &["metadata"]];
+    paths.extend(metadata.iter().map(Vec::as_slice));
+    FieldSet::of(&paths)
+});
+
+impl Writing<'_> {
+    /// The managers after somebody has made one object of another, new or not.
+    pub(crate) fn update(&self, old: &Value, new: &Value, mut managers: Managers, name: &str) -> Managers {
+        self.reconcile(&mut managers);
+        // Nothing is refused when a change is forced.
+        let Ok(change) = self.settle(old, new, &mut managers, None, true) else { return managers };
+        let fields = change.written().difference(&NOBODYS);
+        if !fields.is_empty() {
+            let id = Manager::updater(name, self.api_version, self.subresource);
+            let fields = managers.get(&id).map_or_else(|| fields.clone(), |held| held.fields.union(&fields));
+            managers.set(Entry { id, api_version: self.api_version.into(), time: Some(self.now.into()), fields });
+        }
+        managers.fold_oldest();
+        managers
+    }
+
+    /// Applies a configuration.
+    pub(crate) fn apply(
+        &self,
+        live: &Value,
+        config: &Value,
+        managers: Managers,
+        name: &str,
+        force: bool,
+    ) -> Result<Applied, ApplyError> {
+        check(self.typed, config, false).map_err(ApplyError::Misfit)?;
+        let managers = if managers.is_empty() {
+            self.update(&self.versions.empty(), live, managers, BEFORE_FIRST_APPLY)
+        } else {
+            managers
+        };
+        let id = Manager::applier(name, self.subresource);
+        let mut applied = match self.merged(live, config, managers.clone(), &id, force) {
+            Err(conflicts) if name == last_applied::UPGRADED => {
+                let left = conflicts.without(&last_applied::still_applied(self, live));
+                if !left.is_empty() {
+                    return Err(ApplyError::Conflicts(left));
+                }
+                self.merged(live, config, managers, &id, true)
+            }
+            applied => applied,
+        }
+        .map_err(ApplyError::Conflicts)?;
+        if name == last_applied::UPGRADED {
+            last_applied::renew(&mut applied, live, config);
+        }
+        Ok(applied)
+    }
+
+    fn merged(
+        &self,
+        live: &Value,
+        config: &Value,
+        mut managers: Managers,
+        id: &Manager,
+        force: bool,
+    ) -> Result<Applied, Conflicts> {
+        self.reconcile(&mut managers);
+        let last = managers.get(id).cloned();
+        let fields = self.reset.filter(&extract(self.typed, config));
+        let time = last.as_ref().and_then(|last| last.time.clone());
+        managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields: fields.clone() });
+        let mut object = live.clone();
+        merge(self.typed, &mut object, config);
+        if let Some(last) = last {
+            self.prune(&mut object, &managers, &last, &fields);
+        }
+        self.settle(live, &object, &mut managers, Some(id), force)?;
+        let changed = !element::equal(live, &object);
+        managers.change(|entry| {
+            if entry.id == *id {
+                entry.fields = entry.fields.difference(&NOBODYS);
+                if changed {
+                    entry.time = Some(self.now.into());
+                }
+            }
+            Some(())
+        });
+        Ok(Applied { object: changed.then_some(object), managers })
+    }
+
+    /// Takes out of a merged object what its applier has dropped.
+    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, fields: &FieldSet) {
+        let alike = last.api_version == self.api_version;
+        if alike && last.fields.difference(fields).is_empty() {
+            return;
+        }
+        if alike && managers.entries().iter().all(|entry| entry.api_version == self.api_version) {
+            let owned = managers.entries().iter().fold(FieldSet::default(), |owned, entry| owned.union(&entry.fields));
+            prune(self.typed, object, &last.fields, &owned);
+        } else if let Some(pruned) = versions::prune(self, object, managers, last) {
+            *object = pruned;
+        }
+    }
+
+    /// Brings what managers own in line with the types: a part of what is now one value is that value.
+    fn reconcile(&self, managers: &mut Managers) {
+        managers.change(|entry| {
+            let typed = self.typed_at(&entry.api_version)?;
+            walk::reconcile(typed, &mut entry.fields);
+            Some(())
+        });
+    }
+
+    fn typed_at(&self, api_version: &str) -> Option<Typed<'_>> {
+        if api_version == self.api_version { Some(self.typed) } else { self.versions.typed(api_version) }
+    }
+
+    /// What a change is, and what the managers but one still own after it; or whose fields it changes, unless it is forced.
+    fn settle(
+        &self,
+        old: &Value,
+        new: &Value,
+        managers: &mut Managers,
+        writer: Option<&Manager>,
+        force: bool,
+    ) -> Result<Comparison, Conflicts> {
+        let change = compare(self.typed, old, new).map(|set| self.reset.filter(set));
+        let mut changes = vec![Change::of(self.api_version, &change)];
+        for entry in managers.entries() {
+            if changes.iter().all(|change| change.api_version != entry.api_version)
+                && let Some(typed) = self.versions.typed(&entry.api_version)
+            {
+                let convert = |object| self.versions.convert(object, self.api_version, &entry.api_version);
+                let change = compare(typed, &convert(old), &convert(new)).map(|set| self.reset.filter(set));
+                changes.push(Change::of(&entry.api_version, &change));
+            }
+        }
+        if changes.iter().all(|change| change.written.is_empty() && change.removed.is_empty()) {
+            return Ok(change);
+        }
+        let mut conflicts = Conflicts::default();
+        let others = managers.entries().iter().filter(|entry| Some(&entry.id) != writer);
+        for entry in others {
+            if let Some(change) = changes.iter().find(|change| change.api_version == entry.api_version) {
+                conflicts.add(&entry.id, entry.fields.intersection(&change.written));
+            }
+        }
+        if !force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        managers.change(|entry| {
+            if Some(&entry.id) != writer {
+                let change = changes.iter().find(|change| change.api_version == entry.api_version)?;
+                entry.fields = entry.fields.difference(&change.written).difference(&change.removed);
+            }
+            Some(())
+        });
+        Ok(change)
+    }
+}
+
+/// What a change is in one version.
+struct Change {
+    api_version: String,
+    written: FieldSet,
+    removed: FieldSet,
+}
+
+impl Change {
+    fn of(api_version: &str, change: &Comparison) -> Self {
+        Self { api_version: api_version.to_owned(), written: change.written(), removed: change.removed.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

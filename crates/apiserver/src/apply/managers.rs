@@ -1,0 +1,304 @@
+//! Who owns which fields: the list `metadata.managedFields`.
+
+use serde_json::{Map, Value, json};
+
+use super::set::FieldSet;
+
+/// All managers of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Managers {
+    entries: Vec<Entry>,
+}
+
+/// What one manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: Manager,
+    /// The version in which the fields are meant.
+    pub(crate) api_version: String,
+    /// When the manager last changed something, in seconds and UTC.
+    pub(crate) time: Option<String>,
+    pub(crate) fields: FieldSet,
+}
+
+/// What tells managers apart. One who updates is another in each version; one who applies is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) operation: Operation,
+    /// The version of an update; empty for an apply.
+    version: String,
+    pub(crate) subresource: String,
+}
+
+/// How a manager came to own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+/// More managers who update than this are not told apart for ever.
+const MAX_UPDATERS: usize = 10;
+/// The name under which the oldest of too many updaters are kept.
+const ANCIENT: &str = "ancient-changes";
+
+impl Manager {
+    /// One who applies.
+    pub(crate) fn applier(name: &str, subresource: &str) -> Self {
+        let (name, subresource) = (or_unknown(name), subresource.to_owned());
+        Self { name, operation: Operation::Apply, version: String::new(), subresource }
+    }
+
+    /// One who updates in a version.
+    pub(crate) fn updater(name: &str, version: &str, subresource: &str) -> Self {
+        let (name, subresource) = (or_unknown(name), subresource.to_owned());
+        Self { name, operation: Operation::Update, version: version.to_owned(), subresource }
+    }
+
+    /// The text by which Kubernetes orders managers.
+    pub(super) fn order(&self) -> String {
+        let mut fields = String::new();
+        if !self.version.is_empty() {
+            fields.push_str(&format!(r#","apiVersion":{}"#, Value::from(self.version.as_str())));
+        }
+        if !self.subresource.is_empty() {
+            fields.push_str(&format!(r#","subresource":{}"#, Value::from(self.subresource.as_str())));
+        }
+        let (name, operation) = (Value::from(self.name.as_str()), self.operation.name());
+        format!(r#"{{"manager":{name},"operation":"{operation}"{fields}}}"#)
+    }
+
+    /// The manager as messages name it.
+    pub(super) fn shown(&self) -> String {
+        let mut shown = crate::gotext::quote(&self.name);
+        if !self.subresource.is_empty() {
+            shown.push_str(&format!(" with subresource {}", crate::gotext::quote(&self.subresource)));
+        }
+        if self.operation == Operation::Update {
+            shown.push_str(&format!(" using {}", self.version));
+        }
+        shown
+    }
+}
+
+/// Somebody who does not say who they are.
+fn or_unknown(name: &str) -> String {
+    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+impl Managers {
+    /// Reads the list of an object; `None` if it is not one that a server could have written.
+    pub(crate) fn read(list: Option<&Value>) -> Option<Self> {
+        let mut managers = Self::default();
+        let entries = match list {
+            None | Some(Value::Null) => return Some(managers),
+            Some(Value::Array(entries)) => entries,
+            Some(_) => return None,
+        };
+        for entry in entries {
+            let entry = Entry::read(entry)?;
+            match managers.entries.iter_mut().find(|known| known.id == entry.id) {
+                Some(known) => *known = entry,
+                None => managers.entries.push(entry),
+            }
+        }
+        Some(managers)
+    }
+
+    /// The list of an object; none if there are no managers.
+    pub(crate) fn write(mut self) -> Option<Value> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        // Times are written in one form, so that their texts are in their order.
+        self.entries.sort_by(|one, other| {
+            let key = |entry: &Entry| (entry.id.operation, entry.time.clone(), entry.id.name.clone());
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.api_version.cmp(&other.api_version))
+                .then_with(|| one.id.subresource.cmp(&other.id.subresource))
+        });
+        Some(self.entries.iter().map(Entry::write).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn get(&self, id: &Manager) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.id == *id)
+    }
+
+    /// Puts an entry in the place of the manager's former one. An entry without fields only takes that away.
+    pub(crate) fn set(&mut self, entry: Entry) {
+        self.entries.retain(|known| known.id != entry.id);
+        if !entry.fields.is_empty() {
+            self.entries.push(entry);
+        }
+    }
+
+    /// Adds an entry beside those that are there, unless it has no fields.
+    pub(super) fn push(&mut self, entry: Entry) {
+        if !entry.fields.is_empty() {
+            self.entries.push(entry);
+        }
+    }
+
+    /// Changes what the managers own; whose change is `None`, or who owns nothing any more, is forgotten.
+    pub(crate) fn change(&mut self, mut change: impl FnMut(&mut Entry) -> Option<()>) {
+        self.entries.retain_mut(|entry| change(entry).is_some() && !entry.fields.is_empty());
+    }
+
+    /// Puts the oldest updaters of a version together until there are not too many.
+    pub(crate) fn fold_oldest(&mut self) {
+        let updaters = self.entries.iter().filter(|entry| entry.id.operation == Operation::Update);
+        let mut updaters: Vec<Manager> = {
+            let mut sorted: Vec<&Entry> = updaters.collect();
+            sorted.sort_by_cached_key(|entry| (entry.time.clone(), entry.id.order()));
+            sorted.into_iter().map(|entry| entry.id.clone()).collect()
+        };
+        let mut count = updaters.len();
+        let mut oldest: Vec<Manager> = Vec::new();
+        for id in updaters.drain(..) {
+            if count <= MAX_UPDATERS {
+                return;
+            }
+            let Some(first) = oldest.iter().find(|first| first.version == id.version) else {
+                oldest.push(id);
+                continue;
+            };
+            let bucket = Manager::updater(ANCIENT, &id.version, "");
+            if id == bucket {
+                continue;
+            }
+            let held = if self.get(&bucket).is_some() { bucket.clone() } else { first.clone() };
+            let (Some(held), Some(merged)) = (self.take(&held), self.take(&id)) else { continue };
+            let fields = held.fields.union(&merged.fields);
+            self.set(Entry { id: bucket, fields, ..merged });
+            count -= 1;
+        }
+    }
+
+    fn take(&mut self, id: &Manager) -> Option<Entry> {
+        let at = self.entries.iter().position(|entry| entry.id == *id)?;
+        Some(self.entries.swap_remove(at))
+    }
+}
+
+impl Entry {
+    fn read(entry: &Value) -> Option<Self> {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion").to_owned();
+        if api_version.is_empty() || text("fieldsType") != "FieldsV1" {
+            return None;
+        }
+        let (name, subresource) = (text("manager").to_owned(), text("subresource").to_owned());
+        let (operation, version) = match text("operation") {
+            "Apply" => (Operation::Apply, String::new()),
+            "Update" => (Operation::Update, api_version.clone()),
+            _ => return None,
+        };
+        let fields = FieldSet::parse(entry.get("fieldsV1").unwrap_or(&Value::Null)).ok()?;
+        let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { id: Manager { name, operation, version, subresource }, api_version, time, fields })
+    }
+
+    fn write(&self) -> Value {
+        let mut entry = Map::new();
+        let mut put = |name: &str, value: &str| {
+            if !value.is_empty() {
+                entry.insert(name.to_owned(), value.into());
+            }
+        };
+        put("manager", &self.id.name);
+        put("operation", self.id.operation.name());
+        put("apiVersion", &self.api_version);
+        put("time", self.time.as_deref().unwrap_or_default());
+        put("subresource", &self.id.subresource);
+        put("fieldsType", "FieldsV1");
+        entry.insert("fieldsV1".to_owned(), self.fields.to_json());
+        Value::Object(entry)
+    }
+}
+
+/// Whether somebody wants an object to have no managers: an empty list, or one with an empty entry.
+pub(crate) fn is_reset(list: Option<&Value>) -> bool {
+    match list.and_then(Value::as_array).map(Vec::as_slice) {
+        Some([]) => true,
+        Some([only]) => *only == json!({}),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, time: &str, fields: Value) -> Value {
+        json!({
+            "manager": manager, "operation": operation, "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    }
+
+    #[test]
+    fn a_list_is_written_in_order() {
+        let list = json!([
+            entry("b", "Update", "2026-01-01T00:00:01Z", json!({"f:a": {}})),
+            entry("a", "Update", "2026-01-01T00:00:02Z", json!({"f:b": {}})),
+            entry("z", "Apply", "2026-01-01T00:00:03Z", json!({"f:c": {}})),
+            entry("a", "Update", "2026-01-01T00:00:01Z", json!({"f:d": {}})),
+        ]);
+        // The second `a` is the same manager as the first.
+        let written = Managers::read(Some(&list)).unwrap().write().unwrap();
+        let names: Vec<&str> = written.as_array().unwrap().iter().map(|it| it["manager"].as_str().unwrap()).collect();
+        assert_eq!(names, ["z", "a", "b"]);
+        assert_eq!(written[1], list[3]);
+    }
+
+    #[test]
+    fn a_list_that_no_server_wrote_is_not_read() {
+        for broken in [
+            json!("x"),
+            json!([{}]),
+            json!([{"operation": "Apply", "fieldsType": "FieldsV1"}]),
+            json!([{"operation": "Apply", "apiVersion": "v1"}]),
+            json!([{"operation": "Create", "apiVersion": "v1", "fieldsType": "FieldsV1"}]),
+            json!([{"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"nope": {}}}]),
+        ] {
+            assert_eq!(Managers::read(Some(&broken)), None, "{broken}");
+        }
+        assert_eq!(Managers::read(Some(&json!([]))), Some(Managers::default()));
+        assert!(is_reset(Some(&json!([]))) && is_reset(Some(&json!([{}]))));
+        assert!(!is_reset(None) && !is_reset(Some(&Value::Null)) && !is_reset(Some(&json!([{"manager": "a"}]))));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_updaters_are_put_together() {
+        let time = |second: usize| format!("2026-01-01T00:00:{second:02}Z");
+        let list: Vec<Value> = (0..12)
+            .map(|at| entry(&format!("m{at}"), "Update", &time(at), json!({format!("f:{at}"): {}})))
+            .chain([entry("applier", "Apply", &time(0), json!({"f:x": {}}))])
+            .collect();
+        let mut managers = Managers::read(Some(&Value::from(list))).unwrap();
+        managers.fold_oldest();
+        assert_eq!(managers.entries().len(), MAX_UPDATERS + 1);
+        let folded = managers.get(&Manager::updater(ANCIENT, "v1", "")).unwrap();
+        assert_eq!(folded.fields.to_json(), json!({"f:0": {}, "f:1": {}, "f:2": {}}));
+        assert_eq!(folded.time, Some(time(2)));
+    }
+}

@@ -1,0 +1,211 @@
+//! How two values of one type differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Typed, items, members};
+use crate::apply::{
+    element::{Element, equal},
+    set::{FieldSet, Node},
+    types::{Kind, List, Map, Relation},
+};
+
+/// What has to be done to a value to make another of it. No field is in two of the sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    pub(crate) removed: FieldSet,
+    pub(crate) modified: FieldSet,
+    pub(crate) added: FieldSet,
+}
+
+impl Comparison {
+    /// The same without some fields and what is below them.
+    #[must_use]
+    pub(crate) fn map(self, change: impl Fn(&FieldSet) -> FieldSet) -> Self {
+        Self { removed: change(&self.removed), modified: change(&self.modified), added: change(&self.added) }
+    }
+
+    /// What has a new value.
+    pub(crate) fn written(&self) -> FieldSet {
+        self.modified.union(&self.added)
+    }
+}
+
+/// Compares two values.
+pub(crate) fn compare(typed: Typed<'_>, old: &Value, new: &Value) -> Comparison {
+    values(typed, Some(old), Some(new)).0.build()
+}
+
+/// What happened to a value as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Removed,
+    Modified,
+    Added,
+}
+
+/// The differences below a value, as they are found.
+#[derive(Default)]
+struct Below {
+    removed: Vec<Node>,
+    modified: Vec<Node>,
+    added: Vec<Node>,
+}
+
+impl Below {
+    fn build(self) -> Comparison {
+        Comparison {
+            removed: FieldSet::from_nodes(self.removed),
+            modified: FieldSet::from_nodes(self.modified),
+            added: FieldSet::from_nodes(self.added),
+        }
+    }
+
+    /// Notes what became of a part.
+    fn add(&mut self, element: &Element, (below, fate): (Self, Fate)) {
+        let Comparison { removed, modified, added } = below.build();
+        for (nodes, below, is) in [
+            (&mut self.removed, removed, Fate::Removed),
+            (&mut self.modified, modified, Fate::Modified),
+            (&mut self.added, added, Fate::Added),
+        ] {
+            if fate == is || !below.is_empty() {
+                nodes.push(Node { element: element.clone(), member: fate == is, below });
+            }
+        }
+    }
+
+    /// Notes what became of a part as a whole, besides what is known about it.
+    fn mark(&mut self, element: &Element, fate: Fate) {
+        let nodes = match fate {
+            Fate::Removed => &mut self.removed,
+            Fate::Modified => &mut self.modified,
+            Fate::Added => &mut self.added,
+            Fate::Kept => return,
+        };
+        match nodes.iter_mut().find(|node| node.element == *element) {
+            Some(node) => node.member = true,
+            None => nodes.push(Node { element: element.clone(), member: true, below: FieldSet::default() }),
+        }
+    }
+}
+
+fn values(typed: Typed<'_>, old: Option<&Value>, new: Option<&Value>) -> (Below, Fate) {
+    let atom = typed.atom();
+    let (was, is) = (atom.kind(old), atom.kind(new));
+    if new.is_none() {
+        return as_kind(typed, was, old, new);
+    }
+    if old.is_none() || was.same(&is) {
+        return as_kind(typed, is, old, new);
+    }
+    // What was a value with parts and is one without, or the other way round, is both.
+    let (mut below, before) = as_kind(typed, was, old, new);
+    let (more, after) = as_kind(typed, is, old, new);
+    below.removed.extend(more.removed);
+    below.modified.extend(more.modified);
+    below.added.extend(more.added);
+    (below, if before == Fate::Kept { after } else { before })
+}
+
+fn as_kind(typed: Typed<'_>, kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>) -> (Below, Fate) {
+    let presence = match (old, new) {
+        (None, _) => Fate::Added,
+        (_, None) => Fate::Removed,
+        _ => Fate::Kept,
+    };
+    let whole = || match (old, new) {
+        (Some(old), Some(new)) if !equal(old, new) => (Below::default(), Fate::Modified),
+        _ => (Below::default(), presence),
+    };
+    match kind {
+        Kind::Scalar(_) => whole(),
+        Kind::List(list) => {
+            let (old, new) = (items(old).unwrap_or_default(), items(new).unwrap_or_default());
+            if matches!(list.relation, Relation::Atomic) || (old.is_empty() && new.is_empty()) {
+                return whole();
+            }
+            (lists(typed, list, old, new), presence)
+        }
+        Kind::Map(map) => {
+            let (old, new) = (members(old), members(new));
+            let is_empty = |members: Option<&serde_json::Map<String, Value>>| members.is_none_or(|it| it.is_empty());
+            if map.atomic || (is_empty(old) && is_empty(new)) {
+                return whole();
+            }
+            (maps(typed, map, old, new), presence)
+        }
+    }
+}
+
+type Members<'a> = Option<&'a serde_json::Map<String, Value>>;
+
+fn maps(typed: Typed<'_>, map: &Map, old: Members<'_>, new: Members<'_>) -> Below {
+    let mut below = Below::default();
+    let mut one = |name: &str, old: Option<&Value>, new: Option<&Value>| {
+        if let Some(child) = map.child(name) {
+            let found = values(typed.at(child.ty), old, new);
+            if found.1 != Fate::Kept || !found.0.is_empty() {
+                below.add(&Element::field(name), found);
+            }
+        }
+    };
+    for (name, value) in old.into_iter().flatten() {
+        one(name, Some(value), new.and_then(|new| new.get(name)));
+    }
+    for (name, value) in new.into_iter().flatten() {
+        if old.is_none_or(|old| !old.contains_key(name)) {
+            one(name, None, Some(value));
+        }
+    }
+    below
+}
+
+impl Below {
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+}
+
+fn lists(typed: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
+    // The items of both lists by what tells them apart. Items that cannot be told apart are compared together.
+    let mut all: BTreeMap<Element, [Vec<&Value>; 2]> = BTreeMap::new();
+    for (side, items) in [old, new].into_iter().enumerate() {
+        for item in items {
+            if let Ok(element) = list.element(item) {
+                all.entry(element).or_default()[side].push(item);
+            }
+        }
+    }
+    let mut below = Below::default();
+    for (element, [old, new]) in all {
+        let item = typed.at(list.item);
+        match (old.as_slice(), new.as_slice()) {
+            ([] | [_], [] | [_]) => {
+                let found = values(item, old.first().copied(), new.first().copied());
+                if found.1 != Fate::Kept || !found.0.is_empty() {
+                    below.add(&element, found);
+                }
+            }
+            ([_, _, ..], [_, _, ..]) => {
+                let same = old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| equal(old, new));
+                below.mark(&element, if same { Fate::Kept } else { Fate::Modified });
+            }
+            ([_, _, ..], rest) => {
+                if let [new] = rest {
+                    below.add(&element, values(item, None, Some(new)));
+                }
+                below.mark(&element, Fate::Removed);
+            }
+            (rest, [_, _, ..]) => {
+                if let [old] = rest {
+                    below.add(&element, values(item, Some(old), None));
+                }
+                below.mark(&element, Fate::Added);
+            }
+        }
+    }
+    below
+}

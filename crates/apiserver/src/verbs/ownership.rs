@@ -1,0 +1,364 @@
+//! Who owns the fields of an object after a write, for every verb: what `apply` decides, brought to requests.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{Call, native};
+use crate::{
+    answer,
+    apply::{ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale},
+    gotext,
+    object::Metadata,
+    registry::{Registry, Resource},
+    request::{FIELD_MANAGER_MAX, WriteOptions, field_manager_cause},
+    schema::{self, StructRef},
+    status::{Cause, Status},
+    versions,
+};
+
+/// Somebody who writes to objects of a resource.
+#[derive(Clone)]
+pub(crate) struct Owner<'a> {
+    pub(crate) registry: &'a Registry,
+    /// The resource in the version of the request.
+    pub(crate) resource: &'a Arc<Resource>,
+    /// The part that is written; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    pub(crate) name: String,
+    pub(crate) now: String,
+}
+
+impl<'a> Owner<'a> {
+    /// Whoever sends a request.
+    pub(crate) fn of(call: &'a Call, options: &WriteOptions) -> Self {
+        let name = match options.field_manager.as_str() {
+            "" => user_agent(&call.user_agent),
+            name => name.to_owned(),
+        };
+        let subresource = call.path.subresource.as_deref().unwrap_or_default();
+        Self { registry: &call.shared.registry, resource: &call.resource, subresource, name, now: call.shared.now() }
+    }
+
+    /// Notes in a new object, as it came in the version it is stored in, that everything in it is its maker's.
+    pub(crate) fn create(&self, object: &mut Value) -> Result<(), Vec<Cause>> {
+        let given = Metadata::of(object).take("managedFields");
+        let managers = self.given(given.as_ref(), None)?;
+        let managers =
+            self.writing(|writing, kind| writing.update(&kind.empty(), &self.shown(object), managers, &self.name));
+        set(object, managers);
+        Ok(())
+    }
+
+    /// Notes in a changed object, as it came in the version it is stored in, who owns what.
+    pub(crate) fn update(&self, old: &Value, object: &mut Value) -> Result<(), Vec<Cause>> {
+        let given = Metadata::of(object).take("managedFields");
+        let mut managers = self.given(given.as_ref(), Some(old))?;
+        // Nobody is tracked in an object whose managers were cleared, until somebody applies.
+        if !managers.is_empty() {
+            let kind = Kind(self);
+            let before = kind.shown(old);
+            managers = self.writing(|writing, _| writing.update(&before, &self.shown(object), managers, &self.name));
+        }
+        set(object, managers);
+        Ok(())
+    }
+
+    /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
+    /// request, with its managers.
+    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+        let kind = Kind(self);
+        let live = old.map_or_else(|| Cow::Owned(kind.empty()), |old| kind.shown(old));
+        let list = live.pointer("/metadata/managedFields");
+        let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
+        let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
+        let applied = applied.map_err(|error| refused(&error, config))?;
+        let mut object = applied.object.unwrap_or_else(|| live.into_owned());
+        set(&mut object, applied.managers);
+        Ok(object)
+    }
+
+    /// The managers to begin with: those the writer has sent, if they are any, or else those that were there.
+    fn given(&self, list: Option<&Value>, old: Option<&Value>) -> Result<Managers, Vec<Cause>> {
+        let known = || Managers::read(old.and_then(|old| old.pointer("/metadata/managedFields"))).unwrap_or_default();
+        if !self.subresource.is_empty() {
+            return Ok(known());
+        }
+        if is_reset(list) {
+            return Ok(Managers::default());
+        }
+        match Managers::read(list).filter(|managers| !managers.is_empty()) {
+            None => Ok(known()),
+            Some(managers) => check(&managers).map(|()| managers),
+        }
+    }
+
+    /// An object as it is sent in, complete and in the version of the request.
+    fn shown(&self, object: &Value) -> Value {
+        let native = native(self.registry, self.resource);
+        let mut object = object.clone();
+        if !Arc::ptr_eq(native, self.resource) {
+            versions::convert(native, self.resource, &mut object);
+        }
+        answer::complete(self.resource, &mut object);
+        object
+    }
+
+    fn writing<T>(&self, act: impl FnOnce(&Writing<'_>, &Kind<'_>) -> T) -> T {
+        let kind = Kind(self);
+        let writing = Writing {
+            typed: typed(self.resource),
+            api_version: &self.resource.api_version(),
+            subresource: self.subresource,
+            reset: &reset(self.resource, self.subresource),
+            versions: &kind,
+            now: &self.now,
+        };
+        act(&writing, &kind)
+    }
+}
+
+/// Who owns the number of replicas after a scale was written. `scale` is the new scale; its old one and its type are known.
+pub(crate) struct ScaleOwner<'a> {
+    pub(crate) owner: &'a Owner<'a>,
+    pub(crate) schema: StructRef,
+    pub(crate) api_version: &'a str,
+}
+
+impl ScaleOwner<'_> {
+    /// The managers of the object after an update of its scale.
+    pub(crate) fn update(&self, object: &Value, old: &Value, new: &Value) -> Value {
+        self.change(object, |writing, managers| {
+            if managers.is_empty() { managers } else { writing.update(old, new, managers, &self.owner.name) }
+        })
+    }
+
+    /// The scale after an apply, and the managers of the object.
+    pub(crate) fn apply(
+        &self,
+        object: &Value,
+        old: &Value,
+        config: &Value,
+        force: bool,
+    ) -> Result<(Value, Value), Status> {
+        let mut outcome = Ok(old.clone());
+        let managers = self.change(object, |writing, managers| {
+            match writing.apply(old, config, managers.clone(), &self.owner.name, force) {
+                Ok(applied) => {
+                    outcome = Ok(applied.object.unwrap_or_else(|| old.clone()));
+                    applied.managers
+                }
+                Err(error) => {
+                    outcome = Err(refused(&error, config));
+                    managers
+                }
+            }
+        });
+        outcome.map(|scale| (scale, managers))
+    }
+
+    fn change(&self, object: &Value, change: impl FnOnce(&Writing<'_>, Managers) -> Managers) -> Value {
+        let version = self.owner.resource.api_version();
+        let known = Managers::read(object.pointer("/metadata/managedFields")).unwrap_or_default();
+        let types = self.owner.resource.schemas.merging();
+        let writing = Writing {
+            typed: Typed { types, ty: Types::structure(self.schema) },
+            api_version: self.api_version,
+            subresource: "scale",
+            reset: &Reset::none(),
+            versions: &OneVersion,
+            now: &self.owner.now,
+        };
+        let scale = change(&writing, to_scale(&known, &version));
+        from_scale(&known, &scale, &version).write().unwrap_or_default()
+    }
+}
+
+/// A kind without other versions.
+struct OneVersion;
+
+impl Versions for OneVersion {
+    fn typed(&self, _: &str) -> Option<Typed<'_>> {
+        None
+    }
+
+    fn convert(&self, object: &Value, _: &str, _: &str) -> Value {
+        object.clone()
+    }
+
+    fn empty(&self) -> Value {
+        json!({"metadata": {}, "spec": {}, "status": {"replicas": 0}})
+    }
+}
+
+/// The versions of the kind somebody writes to.
+struct Kind<'a>(&'a Owner<'a>);
+
+impl Kind<'_> {
+    fn resource(&self, api_version: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let own = self.0.resource;
+        self.0.registry.kind(group, version, &own.kind).filter(|found| super::stored_as(found) == super::stored_as(own))
+    }
+
+    /// A stored object in the version of the request.
+    fn shown<'b>(&self, object: &'b Value) -> Cow<'b, Value> {
+        let native = native(self.0.registry, self.0.resource);
+        if Arc::ptr_eq(native, self.0.resource) {
+            return Cow::Borrowed(object);
+        }
+        let managers = object.pointer("/metadata/managedFields").cloned();
+        let mut shown = self.convert(object, &native.api_version(), &self.0.resource.api_version());
+        if let Some(managers) = managers {
+            Metadata::of(&mut shown).set("managedFields", managers);
+        }
+        Cow::Owned(shown)
+    }
+}
+
+impl Versions for Kind<'_> {
+    fn typed(&self, api_version: &str) -> Option<Typed<'_>> {
+        self.resource(api_version).map(|resource| typed(resource))
+    }
+
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Value {
+        let mut object = object.clone();
+        if let (Some(from), Some(to)) = (self.resource(from), self.resource(to))
+            && !Arc::ptr_eq(from, to)
+        {
+            schema::sparse(&from.schemas, from.schema, &mut object);
+            versions::convert(from, to, &mut object);
+            answer::complete(to, &mut object);
+        }
+        object
+    }
+
+    fn empty(&self) -> Value {
+        let mut empty = json!({"metadata": {}});
+        answer::complete(self.0.resource, &mut empty);
+        empty
+    }
+}
+
+fn typed(resource: &Resource) -> Typed<'_> {
+    Typed { types: resource.schemas.merging(), ty: Types::structure(resource.schema) }
+}
+
+fn set(object: &mut Value, managers: Managers) {
+    let mut metadata = Metadata::of(object);
+    match managers.write() {
+        Some(list) => metadata.set("managedFields", list),
+        None => metadata.remove("managedFields"),
+    }
+}
+
+/// What is wrong with the managers somebody has sent.
+fn check(managers: &Managers) -> Result<(), Vec<Cause>> {
+    let list = managers.clone().write().unwrap_or_default();
+    let names = list.as_array().into_iter().flatten().map(|entry| entry["manager"].as_str().unwrap_or_default());
+    let causes = names
+        .enumerate()
+        .filter_map(|(at, name)| field_manager_cause(name, &format!("metadata.managedFields[{at}].manager")));
+    let causes: Vec<Cause> = causes.collect();
+    if causes.is_empty() { Ok(()) } else { Err(causes) }
+}
+
+/// Why an apply is refused.
+fn refused(error: &ApplyError, config: &Value) -> Status {
+    match error {
+        ApplyError::Misfit(problem) => {
+            Status::internal(format!("failed to create typed patch object ({}): {problem}", described(config)))
+        }
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.each().into_iter().map(|conflict| Cause {
+                reason: "FieldManagerConflict",
+                message: conflict.message,
+                field: conflict.field,
+            });
+            Status::apply_conflict(conflicts.message(), causes.collect())
+        }
+    }
+}
+
+/// A configuration as messages name it: `namespace/name; group/version, Kind=kind`.
+pub(crate) fn described(config: &Value) -> String {
+    let text = |field: &str| crate::object::text(config, field).to_owned();
+    format!("{}/{}; {}", text("namespace"), text("name"), gvk(config))
+}
+
+/// What a configuration says it is, as Go prints it.
+pub(crate) fn gvk(config: &Value) -> String {
+    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion");
+    if version.matches('/').count() > 1 {
+        return "/, Kind=".to_owned();
+    }
+    let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+    format!("{version}, Kind={}", text("kind"))
+}
+
+/// The name of a client that does not give one: what its user agent begins with, as far as it can be a name.
+fn user_agent(agent: &str) -> String {
+    let mut name = String::new();
+    for character in agent.split('/').next().unwrap_or_default().chars().filter(|it| gotext::is_print(*it)) {
+        if name.len() + character.len_utf8() > FIELD_MANAGER_MAX {
+            break;
+        }
+        name.push(character);
+    }
+    name
+}
+
+/// What a write to an object, or to a part of it, does not change whatever it says.
+fn reset(resource: &Resource, subresource: &str) -> Reset {
+    let fields: &[&[&str]] = match (subresource, resource.kind.as_str()) {
+        // The real server looks for this kind under a wrong name, and so resets nothing.
+        (_, "ServiceCIDR") => &[],
+        ("", "CertificateSigningRequest") => &[&["spec"], &["status"]],
+        ("status", "CertificateSigningRequest") => &[&["spec"], &["status", "conditions"]],
+        ("approval", _) => &[&["spec"], &["status", "certificate"]],
+        ("", _) if resource.subresource("status").is_some() => &[&["status"]],
+        ("finalize", _) => &[&["status"]],
+        (
+            "status",
+            "APIService"
+            | "CustomResourceDefinition"
+            | "FlowSchema"
+            | "PriorityLevelConfiguration"
+            | "ValidatingAdmissionPolicy"
+            | "VolumeAttachment",
+        ) => &[&["spec"], &["metadata"]],
+        ("status", "Deployment") => &[&["spec"], &["metadata", "labels"]],
+        ("status", "Pod") => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
+        ("status", _) => &[&["spec"]],
+        ("ephemeralcontainers", _) => return Reset::AllBut(&[&["spec", "ephemeralContainers"]]),
+        ("resize", _) => {
+            return Reset::AllBut(&[
+                &["spec", "containers", "*", "resources"],
+                &["spec", "containers", "*", "resizePolicy"],
+                &["spec", "initContainers", "*", "resources"],
+                &["spec", "initContainers", "*", "resizePolicy"],
+            ]);
+        }
+        _ => &[],
+    };
+    Reset::Fields(FieldSet::of(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_without_a_name_are_called_by_their_user_agent() {
+        for (agent, name) in [
+            ("kubectl/v1.34 (linux)", "kubectl"),
+            ("Some-Agent (x) y", "Some-Agent (x) y"),
+            ("/x", ""),
+            ("a\tb\u{200b}c/1", "abc"),
+            ("é".repeat(100).as_str(), "é".repeat(64).as_str()),
+        ] {
+            assert_eq!(user_agent(agent), name);
+        }
+    }
+}
