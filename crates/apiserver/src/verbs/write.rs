@@ -302,7 +302,7 @@ impl<'a> Writer<'a> {
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
         // What is only tried out is answered with fields that are never stored.
-        if (same(existing, &content) && !self.dry_run) || unchanged_but_for_times(existing, old, new) {
+        if !self.dry_run && (same(existing, &content) || unchanged_but_for_times(existing, old, new)) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
