@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
-use orrery_apiserver::{Config, Server, registry::Registry};
+use orrery_apiserver::{Config, Server, identity::User, registry::Registry};
 use orrery_store::Store;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
@@ -21,6 +21,7 @@ pub fn send(method: Method, uri: Uri, content_type: &str, body: &[u8]) {
             .method(method)
             .uri(uri.clone())
             .header(header::CONTENT_TYPE, content_type)
+            .extension(User::admin())
             .body(Full::new(bytes::Bytes::copy_from_slice(body)))
             .expect("its parts are valid");
         runtime.block_on(async {

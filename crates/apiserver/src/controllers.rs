@@ -1,5 +1,5 @@
 //! What makes a space a cluster: namespaces come with what every namespace has and take their contents with them, objects
-//! go with their owners, events go after a while.
+//! go with their owners, aggregated roles follow what they are made of, events go after a while.
 //!
 //! # Flow
 //!
@@ -12,6 +12,7 @@
 //! - What is missed (a restart, a follower that did not keep up) is found again by reading everything once more.
 //! - Every queue is bounded; a follower waits for room, and never loses a change in silence.
 
+mod aggregation;
 mod deleter;
 mod event_ttl;
 mod garbage;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
+    identity::rbac,
     object::Stored,
     registry::{Registry, Resource, Storage},
     server::{Server, Shared},
@@ -54,12 +56,14 @@ impl Server {
         let (contents, contents_work) = mpsc::channel(QUEUE);
         let (events, events_work) = mpsc::channel(QUEUE);
         let (spaces, spaces_work) = mpsc::channel(QUEUE);
+        let (roles, roles_work) = mpsc::channel(QUEUE);
         tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
         tasks.spawn(run_contents(self.shared.clone(), contents_work));
         tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
         tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
-        let queues = Queues { garbage, namespaces, contents, events, spaces };
+        tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
+        let queues = Queues { garbage, namespaces, contents, events, spaces, roles };
         for resource in stored(&self.shared.registry) {
             tasks.spawn(follow(self.shared.clone(), resource, queues.clone()));
         }
@@ -82,6 +86,8 @@ struct Queues {
     contents: mpsc::Sender<Place>,
     events: mpsc::Sender<event_ttl::Written>,
     spaces: mpsc::Sender<Key>,
+    /// The spaces whose cluster roles changed.
+    roles: mpsc::Sender<String>,
 }
 
 /// A namespace of a space.
@@ -102,12 +108,14 @@ impl Place {
 async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
     let Storage::Stored { group, resource, .. } = &resource.storage else { return };
     let scope = Scope::resource(group, resource);
+    // What no space has changed needs no care.
+    let store = shared.store.stored();
     loop {
-        let Ok(list) = shared.store.list(&scope, &ListOptions::default()) else { continue };
+        let Ok(list) = store.list(&scope, &ListOptions::default()) else { continue };
         for object in &list.objects {
             queues.tell(None, object).await;
         }
-        let Ok(mut watcher) = shared.store.watch(scope.clone(), Selector::everything(), list.revision) else {
+        let Ok(mut watcher) = store.watch(scope.clone(), Selector::everything(), list.revision) else {
             continue;
         };
         drop(list);
@@ -140,11 +148,14 @@ impl Queues {
             ("", "serviceaccounts") if key.name() == service_accounts::NAME && object.is_deletion() => {
                 let _ = self.contents.send(Place::of(key)).await;
             }
-            ("", "configmaps") if key.name() == root_ca::NAME && previous.is_some() => {
+            ("", "configmaps") if key.name() == root_ca::NAME => {
                 let _ = self.contents.send(Place::of(key)).await;
             }
             ("", "events") if !object.is_deletion() => {
                 let _ = self.events.send(event_ttl::Written::new(object)).await;
+            }
+            (rbac::GROUP, "clusterroles") => {
+                let _ = self.roles.send(key.space().to_owned()).await;
             }
             _ if spaces::is_space_key(key) && Stored::of(object).is_some_and(|stored| stored.is_deleting()) => {
                 let _ = self.spaces.send(key.clone()).await;
@@ -168,8 +179,19 @@ async fn run_spaces(shared: Arc<Shared>, work: mpsc::Receiver<Key>) {
 }
 
 /// What every namespace has, by resource.
-pub(crate) fn contents(shared: &Shared) -> [(&'static str, Value); 2] {
-    [("serviceaccounts", service_accounts::object()), ("configmaps", root_ca::object(shared))]
+fn contents(root_ca: &str) -> [Value; 2] {
+    [service_accounts::object(), root_ca::object(root_ca)]
+}
+
+/// What a space has besides its bootstrap objects because of these controllers, given the namespaces it begins with.
+pub(crate) fn begun(root_ca: &str, namespaces: &[String]) -> Vec<Value> {
+    let placed = |namespace: &String| {
+        contents(root_ca).map(|mut object| {
+            crate::object::Metadata::of(&mut object).set("namespace", namespace.as_str());
+            object
+        })
+    };
+    namespaces.iter().flat_map(placed).collect()
 }
 
 /// Gives every namespace what every namespace has.

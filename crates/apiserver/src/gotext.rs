@@ -27,6 +27,12 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
+/// A list of strings as Go's `%q` writes it.
+pub(crate) fn quote_list<T: AsRef<str>>(texts: &[T]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| quote(text.as_ref())).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
 fn escape(quoted: &mut String, character: char) {
     let code = u32::from(character);
     // Writing to a string cannot fail.

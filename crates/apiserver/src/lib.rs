@@ -14,6 +14,7 @@ pub mod kinds;
 #[cfg(test)]
 mod never_panics;
 mod object;
+mod objects;
 pub mod openapi;
 mod page;
 mod patch;

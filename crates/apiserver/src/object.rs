@@ -119,6 +119,15 @@ impl<'a> Stored<'a> {
         std::str::from_utf8(&before[start..]).unwrap_or_default()
     }
 
+    /// When the object was made, which stands among the first fields of the metadata, before anything a client wrote.
+    pub(crate) fn creation_time(&self) -> Option<&'a str> {
+        const FIELD: &[u8] = b",\"creationTimestamp\":\"";
+        let rest = self.bytes.get(self.head.splice as usize..self.head.metadata_end as usize)?;
+        let start = rest.windows(FIELD.len()).position(|window| window == FIELD)? + FIELD.len();
+        let length = rest[start..].iter().position(|byte| *byte == b'"')?;
+        std::str::from_utf8(&rest[start..start + length]).ok()
+    }
+
     /// The object as values, with kind, apiVersion and resourceVersion. Only writes need this.
     pub(crate) fn parse(&self, kind: &str, api_version: &str) -> Value {
         // What is stored was written by us from values; if the disk lied, the object is shown as empty rather than not at all.

@@ -10,3 +10,4 @@ pub use address::{Address, ROOT, ResourcePath, SpaceScope, Target, parse};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
 pub(crate) use options::{FIELD_MANAGER_MAX, field_manager_cause};
 pub use query::Query;
+pub(crate) use query::unescape;

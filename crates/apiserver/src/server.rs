@@ -18,7 +18,8 @@ use orrery_store::{Key, Store};
 use crate::{
     answer,
     body::Body,
-    identity::{AllowAll, Attributes, Authorizer, Target as AuthTarget, User},
+    identity::{Attributes, Authorization, Authorizer, User, impersonate},
+    objects::Objects,
     registry::{Registry, Resource},
     request::{self, Accepted, Address, Query, SpaceScope, Target},
     signer::Signer,
@@ -32,8 +33,8 @@ use crate::{
 pub struct Config {
     /// What time it is.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Who may do what.
-    pub authorizer: Arc<dyn Authorizer>,
+    /// Who decides what users may do.
+    pub authorization: Authorization,
     /// Where clients reach the server, as discovery tells them: host and port.
     pub address: String,
     /// Largest body of a request, in bytes.
@@ -61,7 +62,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             clock: Arc::new(Timestamp::now),
-            authorizer: Arc::new(AllowAll),
+            authorization: Authorization::default(),
             address: String::new(),
             max_body: 3 << 20,
             request_timeout: None,
@@ -85,14 +86,19 @@ pub struct Server {
 /// What all requests share; nothing in it is per space.
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) store: Store,
+    pub(crate) store: Objects,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) authorizer: Authorizer,
 }
 
 impl Server {
     /// A server over a store.
     pub fn new(store: Store, config: Config) -> Self {
-        Self { shared: Arc::new(Shared { config, store, registry: Registry::kubernetes() }) }
+        let registry = Registry::kubernetes();
+        let store = Objects::new(store, registry.clone(), config.root_ca.clone());
+        let store = store.expect("the program's own objects are of kinds it knows");
+        let authorizer = Authorizer::new(config.authorization, store.clone());
+        Self { shared: Arc::new(Shared { config, store, registry, authorizer }) }
     }
 
     /// The server as a tower service. A request without a [`User`] in its extensions is anonymous.
@@ -192,7 +198,7 @@ pub struct About {
     pub subresource: Option<String>,
 }
 
-/// A request whose address is known.
+/// A request that may be answered.
 struct Incoming {
     method: Method,
     headers: HeaderMap,
@@ -202,21 +208,23 @@ struct Incoming {
 }
 
 impl Incoming {
+    /// Finds out who asks for what, and refuses what they may not do before anything else.
     fn parse(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
         let address = request::parse(parts.uri.path())?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let user = authenticate(shared, &parts, &address.space)?;
+        let authorizer = &shared.authorizer;
+        let other = impersonate(&user, &parts.headers, &parts.uri, &address.space, |attributes| {
+            authorizer.authorize(&user, attributes)
+        })?;
+        let user = other.unwrap_or(user);
+        authorizer.authorize(&user, &Attributes::of(&address, &parts.method, &query, &mut String::new()))?;
         if let SpaceScope::One(space) = &address.space
             && !spaces::exists(shared, space)
         {
             return Err(Status::no_such_page());
         }
-        Ok(Self {
-            method: parts.method,
-            address,
-            query: Query::parse(parts.uri.query().unwrap_or_default()),
-            user,
-            headers: parts.headers,
-        })
+        Ok(Self { method: parts.method, address, query, user, headers: parts.headers })
     }
 
     async fn answer<B>(
@@ -240,21 +248,13 @@ impl Incoming {
                 }
                 let resource = shared.registry.resource(&group, &version, &path.resource);
                 let resource = resource.cloned().ok_or_else(Status::no_such_resource)?;
-                let call = Call::new(shared.clone(), resource, address.space, path, query, &method, &headers)?;
+                let call = Call::new(shared.clone(), user, resource, address.space, path, query, &method, &headers)?;
                 *about = Some(call.about());
-                let attributes = call.attributes();
-                shared.config.authorizer.authorize(&user, &attributes)?;
                 let body = read_body(body, shared.config.max_body).await?;
                 verbs::run(call, body, warnings).await
             }
-            Target::Version { group, version } => {
-                authorize_path(shared, &user, &address.space, &method, &format!("/apis/{group}/{version}"))?;
-                crate::paths::version(shared, &method, &group, &version, &headers)
-            }
-            Target::Other(path) => {
-                authorize_path(shared, &user, &address.space, &method, &path)?;
-                crate::paths::other(shared, &method, &address.space, &path, &query, &headers)
-            }
+            Target::Version { group, version } => crate::paths::version(shared, &method, &group, &version, &headers),
+            Target::Other(path) => crate::paths::other(shared, &method, &address.space, &path, &query, &headers),
         }
     }
 }
@@ -271,11 +271,6 @@ fn authenticate(shared: &Shared, parts: &http::request::Parts, space: &SpaceScop
     };
     user.check_place(space, |name| spaces::uid(shared, name))?;
     Ok(user.clone())
-}
-
-fn authorize_path(shared: &Shared, user: &User, space: &SpaceScope, method: &Method, path: &str) -> Result<(), Status> {
-    let verb = method.as_str().to_ascii_lowercase();
-    shared.config.authorizer.authorize(user, &Attributes { space, verb: &verb, target: AuthTarget::Path(path) })
 }
 
 /// The first value of a header; empty if there is none, or if it is not text.

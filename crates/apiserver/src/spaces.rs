@@ -1,12 +1,13 @@
-//! Spaces: which there are, what each begins with, and how it ends.
+//! Spaces: which there are, what `root` begins with, and how one ends.
 
-use orrery_store::{Batch, CommitError, Content, Expect, Key, ListOptions, Revision, Scope};
+use orrery_store::{Batch, CommitError, Expect, Key, ListOptions, Revision, Scope};
 use serde_json::{Value, json};
 
 use crate::{
     controllers,
     object::{self, Metadata},
-    registry::Resource,
+    objects::Templates,
+    registry::{Registry, Resource},
     request::ROOT,
     server::Shared,
     status::Status,
@@ -19,8 +20,6 @@ const GROUP: &str = "core.orrery.io";
 const RESOURCE: &str = "logicalspaces";
 /// What keeps the object of a space until the space is empty.
 const FINALIZER: &str = "core.orrery.io/contents";
-/// The namespaces every space begins with.
-const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Whether objects of a resource are spaces.
 pub(crate) fn is_space(resource: &Resource) -> bool {
@@ -32,6 +31,16 @@ pub(crate) fn is_space_key(key: &Key) -> bool {
     key.group() == GROUP && key.resource() == RESOURCE
 }
 
+/// Where a space's own object is.
+pub(crate) fn key(space: &str) -> Option<Key> {
+    Key::new(GROUP, RESOURCE, ROOT, "", space).ok()
+}
+
+/// Where the objects of all spaces are.
+pub(crate) fn scope() -> Scope {
+    Scope::space(GROUP, RESOURCE, ROOT)
+}
+
 /// Whether there is such a space, and it is there to stay.
 pub(crate) fn exists(shared: &Shared, space: &str) -> bool {
     space == ROOT || revision(shared, space).is_some()
@@ -39,7 +48,7 @@ pub(crate) fn exists(shared: &Shared, space: &str) -> bool {
 
 /// The object of a space that is there to stay, and its version; `root` has none.
 pub(crate) fn revision(shared: &Shared, space: &str) -> Option<(Key, Revision)> {
-    let key = Key::new(GROUP, RESOURCE, ROOT, "", space).ok()?;
+    let key = key(space)?;
     let object = shared.store.get(&key)?;
     let deleting = verbs::stored(&object).is_ok_and(|stored| stored.is_deleting());
     (!deleting).then(|| (key, object.modified()))
@@ -47,7 +56,7 @@ pub(crate) fn revision(shared: &Shared, space: &str) -> Option<(Key, Revision)> 
 
 /// By what a space is told from others that had or will have its name; `root` has nothing of the kind.
 pub(crate) fn uid(shared: &Shared, space: &str) -> Option<String> {
-    let object = shared.store.get(&Key::new(GROUP, RESOURCE, ROOT, "", space).ok()?)?;
+    let object = shared.store.get(&key(space)?)?;
     Some(verbs::stored(&object).ok()?.uid().to_owned())
 }
 
@@ -60,54 +69,33 @@ pub(crate) fn hold(object: &mut Value) {
     Metadata::of(object).set("finalizers", finalizers);
 }
 
-/// What a new space begins with, to be written together with it. `root` cannot be made: it is always there.
-pub(crate) fn seed(shared: &Shared, space: &str) -> Result<Vec<(Key, Content)>, Status> {
-    let mut seeds = Vec::new();
-    let mut add = |plural: &str, namespace: &str, mut object: Value| {
-        let resource = shared.registry.resource("", "v1", plural).ok_or_else(Status::no_such_resource)?;
-        let mut metadata = Metadata::of(&mut object);
-        metadata.set("uid", crate::random::uid()?);
-        metadata.set("creationTimestamp", shared.now());
-        if !namespace.is_empty() {
-            metadata.set("namespace", namespace);
-        }
-        crate::answer::complete(resource, &mut object);
-        let key = Key::new("", plural, space, namespace, object::name(&object)).map_err(Status::internal_error)?;
-        seeds.push((key, object::encode(&object)));
-        Ok::<(), Status>(())
-    };
-    for name in NAMESPACES {
-        let labels = json!({"kubernetes.io/metadata.name": name});
-        let namespace = json!({"metadata": {"name": name, "labels": labels}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
-        add("namespaces", "", namespace)?;
-        for (plural, object) in controllers::contents(shared) {
-            add(plural, name, object)?;
-        }
-    }
-    Ok(seeds)
+/// What every space begins with.
+pub(crate) fn templates(registry: &Registry, root_ca: &str) -> Result<Templates, Status> {
+    let mut objects = bootstrap_objects(registry)?;
+    let namespaces = objects.iter().filter(|object| object["kind"] == "Namespace");
+    let namespaces: Vec<String> = namespaces.map(|namespace| object::name(namespace).to_owned()).collect();
+    objects.extend(controllers::begun(root_ca, &namespaces));
+    Templates::new(registry, objects)
 }
 
-/// Makes sure that the objects every cluster starts with are in `root`.
+/// The objects every cluster of Kubernetes starts with.
+fn bootstrap_objects(registry: &Registry) -> Result<Vec<Value>, Status> {
+    let parsed = registry.bootstrap().into_iter().map(|line| {
+        let mut object: Value = serde_json::from_str(&line)?;
+        if object["kind"] == "Namespace" {
+            object["status"] = json!({"phase": "Active"});
+        }
+        Ok(object)
+    });
+    parsed.collect::<Result<_, serde_json::Error>>().map_err(Status::internal_error)
+}
+
+/// Makes sure that `root` has what every space begins with. There it is stored.
 pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
-    for line in shared.registry.bootstrap() {
-        let mut value: Value = serde_json::from_str(&line).map_err(Status::internal_error)?;
-        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let Some(resource) = shared.registry.kind(group, version, &kind) else { continue };
-        let Ok((group, plural)) = verbs::stored_as(resource) else { continue };
-        let mut metadata = Metadata::of(&mut value);
-        metadata.set("uid", crate::random::uid()?);
-        metadata.set("creationTimestamp", shared.now());
-        for field in ["resourceVersion", "managedFields", "selfLink"] {
-            metadata.remove(field);
-        }
-        if resource.behaviour.has_generation && metadata.get("generation").is_none() {
-            metadata.set("generation", 1);
-        }
-        let (namespace, name) = (object::text(&value, "namespace"), object::name(&value));
-        let key = Key::new(group, plural, ROOT, namespace, name).map_err(Status::internal_error)?;
-        match shared.store.commit(Batch::new().put(key, Expect::Absent, object::encode(&value))).await {
+    let templates = shared.store.templates("", "configmaps");
+    let contents: Vec<_> = templates.contents(ROOT, &crate::random::uid()?, &shared.now()).collect();
+    for (key, content) in contents {
+        match shared.store.commit(Batch::new().put(key, Expect::Absent, content)).await {
             // It was there from the last start, and may have been changed since.
             Ok(_) | Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -123,12 +111,13 @@ pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<(), Status> {
     if !verbs::stored(&object)?.is_deleting() {
         return Ok(());
     }
-    let at_once = shared.store.limits().operations.min(1000);
-    for (group, resource) in shared.store.resources_in(key.name()) {
+    let store = shared.store.stored();
+    let at_once = store.limits().operations.min(1000);
+    for (group, resource) in store.resources_in(key.name()) {
         let scope = Scope::space(&group, &resource, key.name());
         loop {
             let options = ListOptions { limit: at_once, ..ListOptions::default() };
-            let list = shared.store.list(&scope, &options).map_err(Status::internal_error)?;
+            let list = store.list(&scope, &options).map_err(Status::internal_error)?;
             if list.objects.is_empty() {
                 break;
             }
@@ -136,7 +125,7 @@ pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<(), Status> {
                 .objects
                 .iter()
                 .fold(Batch::new(), |batch, object| batch.delete(object.key().clone(), Expect::Anything));
-            shared.store.commit(batch).await?;
+            store.commit(batch).await?;
         }
     }
     controllers::remove_finalizer(shared, key, FINALIZER).await

@@ -183,6 +183,11 @@ impl Status {
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
+    /// 403 for an address outside the resources.
+    pub fn forbidden_path(why: &str) -> Self {
+        Self::new(403, "Forbidden", format!("forbidden: {why}")).details(Details::default())
+    }
+
     /// 403 because the namespace is going away.
     pub fn namespace_terminating(resource: Named<'_>, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
@@ -399,6 +404,13 @@ impl Status {
     pub fn internal_error(message: impl Display) -> Self {
         let cause = Cause { reason: "", message: message.to_string(), field: String::new() };
         Self::new(500, "InternalError", format!("Internal error occurred: {message}")).causes(vec![cause])
+    }
+
+    /// 500 as text for a request that wants to be taken as one of somebody's, but of nobody.
+    pub fn nobody_to_impersonate(uri: &str, claims: &str) -> Self {
+        let uri = gotext::quote(uri);
+        let message = format!("Internal Server Error: {uri}: requested [{claims}] without impersonating a user\n");
+        Self::new(500, "", message).plain()
     }
 
     /// 501 for what is not served here (yet).

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::{
     answer::{self, Include, TableView},
     body::Body,
-    identity::{Attributes, Target},
+    identity::{Attributes, Target, User},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
     request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
@@ -44,6 +44,7 @@ pub(crate) use write::{Change, Writer};
 /// A request for something of a resource.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) user: User,
     pub(crate) resource: Arc<Resource>,
     pub(crate) space: SpaceScope,
     pub(crate) path: ResourcePath,
@@ -101,8 +102,10 @@ impl Verb {
 
 impl Call {
     /// Finds out what a request wants, and refuses what cannot be wanted.
+    #[expect(clippy::too_many_arguments, reason = "these are the parts of a request")]
     pub(crate) fn new(
         shared: Arc<Shared>,
+        user: User,
         resource: Arc<Resource>,
         space: SpaceScope,
         path: ResourcePath,
@@ -145,7 +148,7 @@ impl Call {
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
             }
         }
-        Ok(Self { shared, resource, space, path, query, accepted, content_type, user_agent, verb })
+        Ok(Self { shared, user, resource, space, path, query, accepted, content_type, user_agent, verb })
     }
 
     /// What is asked for, for whoever counts.
@@ -154,19 +157,16 @@ impl Call {
         About { verb: self.verb.name(), resource: self.resource.clone(), subresource }
     }
 
-    /// What is asked for, for whoever decides whether it may be.
-    pub(crate) fn attributes(&self) -> Attributes<'_> {
-        Attributes {
-            space: &self.space,
-            verb: self.verb.name(),
-            target: Target::Resource {
-                group: &self.resource.group,
-                resource: &self.resource.plural,
-                subresource: self.path.subresource.as_deref().unwrap_or_default(),
-                namespace: self.path.namespace.as_deref().unwrap_or_default(),
-                name: self.path.name.as_deref().unwrap_or_default(),
-            },
-        }
+    /// Refuses another verb than the request's on the object it names.
+    pub(crate) fn authorize(&self, verb: &str) -> Result<(), Status> {
+        let target = Target::Resource {
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: self.path.subresource.as_deref().unwrap_or_default(),
+            namespace: self.namespace(),
+            name: self.name().into(),
+        };
+        self.shared.authorizer.authorize(&self.user, &Attributes { space: &self.space, verb, target })
     }
 
     /// The part of the object that is asked for.

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-#[expect(dead_code, reason = "each test uses a part of it")]
 #[path = "support/client.rs"]
 mod client;
 

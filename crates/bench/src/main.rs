@@ -4,6 +4,7 @@ mod api;
 mod output;
 mod report;
 mod sample;
+mod spaces;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,8 @@ enum Command {
     ApiServe(api::ServeOptions),
     /// Measure the store: durable writes, reads, watches, memory and the time to open.
     Store(store::Options),
+    /// Measure spaces: the time to make and remove many, and the memory an empty one takes.
+    Spaces(spaces::Options),
     /// One part of a measurement, in a process of its own.
     #[command(hide = true)]
     StoreChild(store::ChildOptions),
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         Command::Api(options) => api::run(&options),
         Command::ApiServe(options) => api::serve(&options),
         Command::Store(options) => store::run(&options),
+        Command::Spaces(options) => spaces::run(&options),
         Command::StoreChild(options) => store::run_child(&options),
     }
 }

@@ -3,7 +3,6 @@
 mod address;
 mod answers;
 mod credentials;
-mod guard;
 mod leader;
 mod listener;
 mod signer;
@@ -205,7 +204,6 @@ fn api_config(
         clock: config.clock.clone(),
         address: url.authority().to_owned(),
         request_timeout: Some(config.limits.request),
-        authorizer: Arc::new(guard::MastersOnly),
         root_ca: Arc::new(move || told.borrow().bundle()),
         signer: Some(Arc::new(signer)),
         metrics: Some(metrics),

@@ -23,6 +23,17 @@ pub(crate) enum Action {
     Check,
 }
 
+/// What an operation does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It writes the key.
+    Put,
+    /// It removes the key.
+    Delete,
+    /// It leaves the key as it is.
+    Check,
+}
+
 /// What must hold of a key for its batch to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
@@ -122,6 +133,27 @@ impl Batch {
         self
     }
 
+    /// The operations in order: which key, what is expected of it, and what is done to it.
+    pub fn operations(&self) -> impl Iterator<Item = (&Key, Expect, Touch)> {
+        self.operations.iter().map(|operation| {
+            let touch = match operation.action {
+                Action::Put(_) => Touch::Put,
+                Action::Delete => Touch::Delete,
+                Action::Check => Touch::Check,
+            };
+            (&operation.key, operation.expect, touch)
+        })
+    }
+
+    /// The same batch, expecting something else of a key.
+    #[must_use]
+    pub fn expecting(mut self, key: &Key, expect: Expect) -> Self {
+        for operation in self.operations.iter_mut().filter(|operation| operation.key == *key) {
+            operation.expect = expect;
+        }
+        self
+    }
+
     /// How many operations it has.
     pub fn len(&self) -> usize {
         self.operations.len()
@@ -166,7 +198,7 @@ impl Content {
 
 impl Expect {
     /// Whether a key that was last modified at `current` (or does not exist) is as expected.
-    pub(crate) fn holds(self, current: Option<Revision>) -> bool {
+    pub fn holds(self, current: Option<Revision>) -> bool {
         match self {
             Self::Anything => true,
             Self::Absent => current.is_none(),

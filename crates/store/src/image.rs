@@ -138,6 +138,11 @@ impl Image {
         parts.collect()
     }
 
+    /// When a collection was last changed; zero if nothing is kept of it.
+    pub(crate) fn changed(&self, prefix: &str) -> Revision {
+        self.collection(prefix).map_or(Revision::ZERO, |collection| collection.changed())
+    }
+
     /// How many keys exist.
     pub(crate) fn live(&self) -> usize {
         let collections: Vec<_> = self.directory.read().by_prefix.values().cloned().collect();

@@ -141,6 +141,20 @@ impl Scope {
         Self { prefix: key.as_str().into(), reach: Reach::Object }
     }
 
+    /// The resource it is of, as group and resource.
+    pub fn of_resource(&self) -> (&str, &str) {
+        (self.part(0), self.part(1))
+    }
+
+    /// The space it lies in; none if it reaches over all of them.
+    pub fn in_space(&self) -> Option<&str> {
+        Some(self.part(2)).filter(|space| !space.is_empty())
+    }
+
+    fn part(&self, index: usize) -> &str {
+        self.prefix.split('/').nth(index).unwrap_or_default()
+    }
+
     /// Whether a key lies in this scope.
     pub fn contains(&self, key: &Key) -> bool {
         self.contains_text(key.as_str())
@@ -180,6 +194,14 @@ mod tests {
             assert!(Key::parse(text).is_err(), "{text:?}");
         }
         assert!(Key::parse(&format!("a/b/c/d/{}", "e".repeat(MAX_LENGTH))).is_err());
+    }
+
+    #[test]
+    fn a_scope_knows_its_resource_and_space() {
+        let all = Scope::resource("apps", "deployments");
+        assert_eq!((all.of_resource(), all.in_space()), (("apps", "deployments"), None));
+        let object = Scope::object(&Key::parse("/pods/root/a/x").unwrap());
+        assert_eq!((object.of_resource(), object.in_space()), (("", "pods"), Some("root")));
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod stats;
 mod store;
 
 pub use backend::{Committed, Limits};
-pub use batch::{Batch, Content, Expect, Segment};
+pub use batch::{Batch, Content, Expect, Segment, Touch};
 #[cfg(fuzzing)]
 pub use embedded::fuzz_replay;
 pub use error::{CommitError, OpenError, ReadError, WatchError};

@@ -37,6 +37,24 @@ struct Rare {
 }
 
 impl Object {
+    /// An object that is in no store: as if this content had been written then, or the key been removed if there is none.
+    pub fn detached(key: Key, at: Revision, content: Option<Content>) -> Self {
+        match content {
+            Some(content) => Maker::default().make(key, at, at, content),
+            None => Self::deletion(key, at),
+        }
+    }
+
+    /// A copy that is in no store either, under another key, as if written then. `edit` gets the bytes of the value that are
+    /// the object's own.
+    pub fn copied(&self, key: Key, at: Revision, edit: impl FnOnce(&mut [u8])) -> Self {
+        let mut bytes = self.bytes.clone();
+        edit(&mut bytes[self.head_length as usize..]);
+        let rare =
+            self.rare.as_ref().map(|rare| Box::new(Rare { owners: rare.owners.clone(), pieces: rare.pieces.clone() }));
+        Self { key, modified: at, created: at, labels: self.labels.clone(), bytes, head_length: self.head_length, rare }
+    }
+
     /// Its name.
     pub fn key(&self) -> &Key {
         &self.key
@@ -92,7 +110,7 @@ pub struct Value<'a> {
 }
 
 /// A segment of a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Piece {
     /// So many of the object's own bytes.
     Own(usize),
@@ -259,6 +277,19 @@ mod tests {
         assert!(Arc::ptr_eq(&one.labels.0[0], &other.labels.0[0]));
         assert_eq!(one.value().to_vec(), b"owna schema");
         assert_eq!(one.value().segments().count(), 2);
+    }
+
+    #[test]
+    fn a_copy_differs_in_what_was_edited() {
+        let key = |name: &str| Key::parse(&format!("/pods/root/default/{name}")).unwrap();
+        let content = Content::new("own").head("head").shared_segment("a schema").label("app", "web").owner("u");
+        let object = Object::detached(key("a"), Revision::new(1), Some(content));
+        let copy = object.copied(key("b"), Revision::new(2), |own| own.copy_from_slice(b"new"));
+        assert_eq!((copy.key(), copy.created(), copy.modified()), (&key("b"), Revision::new(2), Revision::new(2)));
+        assert_eq!((copy.head(), copy.value().to_vec()), (object.head(), b"newa schema".to_vec()));
+        assert_eq!((copy.labels().get("app"), copy.owners().next()), (Some("web"), Some("u")));
+        assert_eq!(object.value().to_vec(), b"owna schema");
+        assert!(Object::detached(key("a"), Revision::new(3), None).is_deletion());
     }
 
     #[test]

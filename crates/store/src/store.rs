@@ -203,6 +203,14 @@ impl Store {
         self.core.image.resources_in(space)
     }
 
+    /// When anything of a resource in a space was last changed, in constant time; zero if the space has nothing of it.
+    ///
+    /// A change that is being committed may be told before reads see it, never after. When the last object has gone and
+    /// its history too, this is zero again: it tells of a change by being different, not by being greater.
+    pub fn last_change(&self, group: &str, resource: &str, space: &str) -> Revision {
+        self.core.image.changed(&format!("{group}/{resource}/{space}/"))
+    }
+
     /// Watches a scope for changes after a revision that concern objects the selector matches, or matched before.
     pub fn watch(&self, scope: Scope, selector: Selector, from: Revision) -> Result<Watcher, ReadError> {
         drop(self.core.pin(Some(from))?);

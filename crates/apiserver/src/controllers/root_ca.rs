@@ -14,16 +14,18 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            distributions of Kubernetes clusters.";
 
 /// What it is.
-pub(super) fn object(shared: &Shared) -> Value {
+pub(super) fn object(root_ca: &str) -> Value {
     json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {"name": NAME, "annotations": {"kubernetes.io/description": DESCRIPTION}},
-        "data": {"ca.crt": (shared.config.root_ca)()},
+        "data": {"ca.crt": root_ca},
     })
 }
 
 /// Makes it if it is not there, and sets it right if somebody changed it.
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
-    let object = object(shared);
+    let object = object(&(shared.config.root_ca)());
     super::ensure(shared, place, "configmaps", NAME, object.clone()).await?;
     let resource = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
     let writer = super::writer(shared, resource, &place.space, &place.namespace);

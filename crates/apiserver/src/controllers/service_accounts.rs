@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "default";
 
 /// What it is.
 pub(super) fn object() -> Value {
-    json!({"metadata": {"name": NAME}})
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME}})
 }
 
 /// Makes it if it is not there.

@@ -44,11 +44,6 @@ pub(super) fn create(resource: &Resource, object: &mut Value) {
         }
         "VolumeAttributesClass" => protect(members, "kubernetes.io/vac-protection"),
         "ServiceAccount" => secret_names(members),
-        "CertificateSigningRequest" => {
-            for field in ["username", "uid", "groups", "extra"] {
-                made(members, "spec").map(|spec| spec.remove(field));
-            }
-        }
         "ResourceSlice" => taint_times(members),
         "APIService" => local_service(members),
         _ => {}

@@ -85,7 +85,8 @@ pub(super) fn describe(definitions: Option<&mut Value>, descriptions: &Descripti
     for (name, definition) in definitions.and_then(Value::as_object_mut).into_iter().flatten() {
         let Some((text, fields)) = descriptions.get(name) else { continue };
         put(definition, text);
-        for (name, field) in definition["properties"].as_object_mut().into_iter().flatten() {
+        let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
+        for (name, field) in properties.into_iter().flatten() {
             if let Some(text) = fields.get(name) {
                 put(field, text);
             }

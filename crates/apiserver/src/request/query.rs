@@ -60,7 +60,7 @@ fn parse_integer(text: &str) -> Result<i64, String> {
 }
 
 /// Takes percent escapes out; `None` if one is broken. In a query a plus is a space.
-pub(super) fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
+pub(crate) fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
     let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
     if !escaped {
         return Some(Cow::Borrowed(text));

@@ -1,6 +1,7 @@
 //! Label selectors: `app=web,tier in (front,back),!legacy,weight>5`.
 
 use orrery_store::{Labels, Requirement, Selector};
+use serde_json::Value;
 
 use crate::{
     format::{label_value, qualified_name},
@@ -30,6 +31,27 @@ impl LabelSelector {
         let mut parsed = Parsed::default();
         parser.requirements(&mut parsed)?;
         Ok(Self { indexed: Selector::all_of(parsed.requirements), comparisons: parsed.comparisons })
+    }
+
+    /// Reads a selector as objects have them, with `matchLabels` and `matchExpressions`; `None` if it is none.
+    pub(crate) fn from_object(selector: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let mut requirements = Vec::new();
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            requirements.push(Requirement::In(key.clone(), vec![text(value)?]));
+        }
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let key = text(&expression["key"])?;
+            let values = expression["values"].as_array().into_iter().flatten().map(text).collect::<Option<Vec<_>>>()?;
+            requirements.push(match expression["operator"].as_str()? {
+                "In" => Requirement::In(key, values),
+                "NotIn" => Requirement::NotIn(key, values),
+                "Exists" => Requirement::Exists(key),
+                "DoesNotExist" => Requirement::Absent(key),
+                _ => return None,
+            });
+        }
+        Some(Self { indexed: Selector::all_of(requirements), comparisons: Vec::new() })
     }
 
     /// Whether everything matches.

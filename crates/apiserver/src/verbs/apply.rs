@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     body::Body,
+    identity::{check_grant, note_requester},
     json,
     object::{self, Metadata},
     request::{FieldValidation, WriteOptions},
@@ -104,7 +105,9 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             let object = restored(call, merged, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
-            Ok(ingest(call, object))
+            let new = ingest(call, object);
+            check_grant(call, &new, Some(old))?;
+            Ok(new)
         });
         return match change.await {
             // Somebody else has just deleted it.
@@ -143,7 +146,11 @@ async fn create(
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
-    writer.create(ingest(call, object), warnings).await
+    call.authorize("create")?;
+    let mut new = ingest(call, object);
+    note_requester(&call.resource, &call.user, &mut new);
+    check_grant(call, &new, None)?;
+    writer.create(new, warnings).await
 }
 
 /// A merged object in its sparse form.

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     answer,
     body::Body,
+    identity::{check_grant, note_requester},
     kinds,
     object::{self},
     request::{Shape, WriteOptions},
@@ -27,12 +28,14 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let view = call.table_view()?;
     let object = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     check_namespace(call, &object)?;
-    let object = ingest(call, object);
+    let mut object = ingest(call, object);
+    note_requester(&call.resource, &call.user, &mut object);
     if call.resource.namespaced {
         let name =
             [object::name(&object), object::text(&object, "generateName")].into_iter().find(|name| !name.is_empty());
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), name.unwrap_or_default())?;
     }
+    check_grant(call, &object, None)?;
     let writer = Writer::new(call, &options)?;
     let created = writer.create(object, warnings).await.map_err(|status| status.in_terms_of(body))?;
     if call.accepted.form.shape == Shape::MetadataList {

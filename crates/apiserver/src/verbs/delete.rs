@@ -8,7 +8,7 @@ use super::{
     Call, Writer,
     create::outgoing,
     kind, named, stored,
-    write::{busy, set_revision},
+    write::{busy, set_revision, written_at},
 };
 use crate::{
     answer,
@@ -128,7 +128,7 @@ impl Writer<'_> {
             match self.shared.store.commit(batch).await {
                 Ok(_) if removed => return Ok(Deletion::Done { object: new, uid }),
                 Ok(committed) => {
-                    set_revision(&mut new, committed.revision);
+                    set_revision(&mut new, written_at(&committed));
                     return Ok(Deletion::Begun(new));
                 }
                 Err(CommitError::Conflict { .. }) => {}

@@ -1,6 +1,6 @@
 //! Reading many objects: stored bytes are copied into the answer piece by piece, nothing is parsed that need not be.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::Response;
@@ -61,6 +61,8 @@ pub(crate) struct Filter {
     pub(crate) scope: Scope,
     /// What all keys of the scope begin with.
     prefix: String,
+    /// Whether what follows has an empty part, where other resources have their namespace: tokens leave it out.
+    gap: bool,
     /// A namespace to look for in all spaces.
     namespace: Option<String>,
     resource: Arc<Resource>,
@@ -101,7 +103,19 @@ impl Filter {
             call.path.name.as_deref().map_or(Ok(scope), |name| call.key(name).map(|key| Scope::object(&key)))?;
         let registry = call.shared.registry.clone();
         let namespace = call.path.namespace.clone().filter(|_| call.space == SpaceScope::All);
-        Ok(Self { labels, fields, scope, prefix, namespace, resource: call.resource.clone(), registry })
+        let gap = call.space == SpaceScope::All && !call.resource.namespaced;
+        Ok(Self { labels, fields, scope, prefix, gap, namespace, resource: call.resource.clone(), registry })
+    }
+
+    /// What a token says of a key.
+    fn to_token(&self, key: &Key) -> String {
+        let rest = key.as_str().get(self.prefix.len()..).unwrap_or_default();
+        if self.gap { rest.replacen("//", "/", 1) } else { rest.to_owned() }
+    }
+
+    /// What follows the prefix, from what a token says.
+    fn place_of<'a>(&self, start: &'a str) -> Cow<'a, str> {
+        if self.gap { start.replacen('/', "//", 1).into() } else { start.into() }
     }
 
     /// Whether the store alone answers this.
@@ -196,7 +210,7 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
         Some(page) => page.revision.map(Revision::new),
         None => given.filter(|_| exact),
     };
-    let after = page.as_ref().map(|page| after(&filter.prefix, &page.start));
+    let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
     let found = read_pages(call, filter, at, after, limit);
     found.map_err(|error| match (error, &page) {
         (ReadError::Compacted { .. }, Some(page)) => {
@@ -244,7 +258,7 @@ fn read_pages(
             return Ok(selection);
         }
         if selection.objects.len() >= limit && limit > 0 {
-            let start = last.as_ref().map_or("", |key| &key.as_str()[filter.prefix.len().min(key.as_str().len())..]);
+            let start = last.as_ref().map(|key| filter.to_token(key)).unwrap_or_default();
             let page = Page { revision: Some(list.revision.get()), start: format!("{start}\0") };
             selection.next = Some(page.encode());
             return Ok(selection);

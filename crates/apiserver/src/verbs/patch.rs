@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     body::Body,
-    gotext, json,
+    gotext,
+    identity::check_grant,
+    json,
     patch::{JsonPatch, JsonPatchError, StrategicError, merge, strategic},
     registry::Resource,
     request::{FieldValidation, WriteOptions},
@@ -52,13 +54,15 @@ pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
     let options = WriteOptions::of_patch(&call.query)?;
     let patch = Patch::parse(&call.content_type, body)?;
     let writer = Writer { patching: true, ..Writer::new(call, &options)? };
-    let change = writer.update(call.name(), warnings, |old, noted| {
-        let old = outgoing(call, old.clone());
+    let change = writer.update(call.name(), warnings, |existing, noted| {
+        let old = outgoing(call, existing.clone());
         let patched = patch.apply(&call.resource, &old)?;
         let mut decoded = decode(&call.resource, &patched, options.field_validation, noted)?;
         check_identity(call, &decoded, &old)?;
         noted.extend(super::decode::repeated_owners(&mut decoded, " after mutating admission happens"));
-        Ok(ingest(call, decoded))
+        let new = ingest(call, decoded);
+        check_grant(call, &new, Some(existing))?;
+        Ok(new)
     });
     answer(call, change.await?)
 }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     body::Body,
+    identity::check_grant,
     object::{self, Metadata},
     request::WriteOptions,
     status::Status,
@@ -28,8 +29,11 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
         let created = create_instead(call, &writer, new, warnings).await.map_err(|status| status.in_terms_of(body))?;
         return call.value_answer(201, &outgoing(call, created));
     }
-    let change = writer.update(call.name(), warnings, |_, _| Ok(new.clone())).await;
-    let change = change.map_err(|status| status.in_terms_of(body))?;
+    let change = writer.update(call.name(), warnings, |old, _| {
+        check_grant(call, &new, Some(old))?;
+        Ok(new.clone())
+    });
+    let change = change.await.map_err(|status| status.in_terms_of(body))?;
     answer(call, change)
 }
 
@@ -59,6 +63,8 @@ async fn create_instead(
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
+    call.authorize("create")?;
+    check_grant(call, &new, None)?;
     writer.create(new, warnings).await
 }
 

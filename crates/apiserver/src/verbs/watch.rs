@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
-use orrery_store::{Event, Object, ReadError, Revision, WatchError, Watched, Watcher};
+use orrery_store::{Event, Object, ReadError, Revision, WatchError, Watched};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -20,6 +20,7 @@ use crate::{
     answer::{self, Include, TableView},
     body::Body,
     object::{Opening, Stored},
+    objects::Watcher,
     registry::Resource,
     request::{Encoding, Form, ListOptions, Shape, SpaceScope},
     server::Shared,

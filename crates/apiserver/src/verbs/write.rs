@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_store::{Batch, CommitError, Content, Expect, Key, Object, Revision};
+use orrery_store::{Batch, CommitError, Committed, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
 use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
@@ -144,16 +144,9 @@ impl<'a> Writer<'a> {
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
             }
-            if spaces::is_space(self.resource) {
-                let seeds = spaces::seed(self.shared, &name)?.into_iter();
-                batch = seeds.fold(batch, |batch, (key, content)| batch.put(key, Expect::Anything, content));
-            }
             match self.shared.store.commit(batch).await {
                 Ok(committed) => {
-                    set_revision(
-                        &mut object,
-                        committed.revisions.first().copied().flatten().unwrap_or(committed.revision),
-                    );
+                    set_revision(&mut object, written_at(&committed));
                     return Ok(object);
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -309,7 +302,7 @@ impl<'a> Writer<'a> {
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let content = object::encode(new);
         // What is only tried out is answered with fields that are never stored.
-        if (same(existing, &content) && !self.dry_run) || unchanged_but_for_times(existing, old, new) {
+        if !self.dry_run && (same(existing, &content) || unchanged_but_for_times(existing, old, new)) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
@@ -324,7 +317,7 @@ impl<'a> Writer<'a> {
         match self.shared.store.commit(batch).await {
             Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
             Ok(committed) => {
-                set_revision(new, committed.revisions.first().copied().flatten().unwrap_or(committed.revision));
+                set_revision(new, written_at(&committed));
                 Ok(Some(Change::Updated(new.take())))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),
@@ -359,6 +352,11 @@ pub(crate) fn busy() -> Status {
 fn same(existing: &Object, content: &Content) -> bool {
     let mut segments = existing.value().segments();
     segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
+}
+
+/// When the first operation of a batch was done: the one on the object itself.
+pub(crate) fn written_at(committed: &Committed) -> Revision {
+    committed.revisions.first().copied().flatten().unwrap_or(committed.revision)
 }
 
 /// Whether an object is as it was, but for the times at which its managers are said to have changed it.

@@ -46,6 +46,9 @@ impl Case {
         let mut found = Vec::new();
         for (index, (step, want)) in self.steps.iter().enumerate() {
             let step = Step::new(step, &names);
+            if step.waits_for_roles() && want.is_none() {
+                continue;
+            }
             prefixes.extend(
                 step.generate_name()
                     .map(|prefix| prefix.chars().take(58).collect::<String>().replace(namespace, "{ns}")),
@@ -121,6 +124,11 @@ impl Step {
 
     fn path(&self) -> &str {
         self.0.get("path").and_then(Json::text).unwrap_or_default()
+    }
+
+    /// Whether the step only waits until the real server has heard of a role or a binding: here it counts at once.
+    fn waits_for_roles(&self) -> bool {
+        self.path().ends_with("/subjectaccessreviews") && self.0.get("until").is_some()
     }
 
     fn watch(&self) -> Option<Duration> {

@@ -1,6 +1,8 @@
 //! A server in process with its controllers, and the few requests that tests make.
 
-use std::time::Duration;
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -9,10 +11,13 @@ use orrery_store::{ListOptions, Scope, Store};
 use serde_json::Value;
 use tower_service::Service;
 
+#[derive(Clone)]
 pub(crate) struct Client {
     server: Server,
     store: Store,
-    _controllers: Controllers,
+    user: User,
+    headers: Vec<(&'static str, String)>,
+    _controllers: Arc<Controllers>,
 }
 
 /// How long a test waits for what must happen.
@@ -24,7 +29,19 @@ impl Client {
         let server = Server::new(store.clone(), Config::default());
         server.bootstrap().await.unwrap();
         let controllers = server.start_controllers();
-        Self { server, store, _controllers: controllers }
+        Self { server, store, user: User::admin(), headers: Vec::new(), _controllers: Arc::new(controllers) }
+    }
+
+    /// The same server, asked by somebody else.
+    pub(crate) fn acting_as(&self, user: &User) -> Self {
+        Self { user: user.clone(), ..self.clone() }
+    }
+
+    /// The same with a header in every request.
+    pub(crate) fn with_header(&self, name: &'static str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name, value.to_owned()));
+        client
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
@@ -33,6 +50,10 @@ impl Client {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.ask(Method::POST, path, "application/json", body.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.ask(Method::PUT, path, "application/json", body.to_string().into_bytes()).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> (u16, Value) {
@@ -59,14 +80,25 @@ impl Client {
 
     /// The first so many events of a watch.
     pub(crate) async fn watch(&self, path: &str, count: usize) -> Vec<Value> {
-        let request = Request::get(path).extension(User::admin()).body(Full::<bytes::Bytes>::default()).unwrap();
+        let events = self.events(path, count).await;
+        assert_eq!(events.len(), count, "the watch goes on");
+        events
+    }
+
+    /// All events of a watch that ends.
+    pub(crate) async fn watch_to_the_end(&self, path: &str) -> Vec<Value> {
+        self.events(path, usize::MAX).await
+    }
+
+    async fn events(&self, path: &str, count: usize) -> Vec<Value> {
+        let request = Request::get(path).extension(self.user.clone()).body(Full::<bytes::Bytes>::default()).unwrap();
         let mut body = self.server.service().call(request).await.unwrap().into_body();
         let mut text = Vec::new();
         let mut events = Vec::new();
         let read = async {
             while events.len() < count {
-                let frame = body.frame().await.expect("the watch goes on").unwrap();
-                text.extend_from_slice(&frame.into_data().unwrap());
+                let Some(frame) = body.frame().await else { break };
+                text.extend_from_slice(&frame.unwrap().into_data().unwrap());
                 while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = text.drain(..=end).collect();
                     events.push(serde_json::from_slice(&line).unwrap());
@@ -74,6 +106,7 @@ impl Client {
             }
         };
         tokio::time::timeout(PATIENCE, read).await.expect("the events did not come");
+        events.truncate(count);
         events
     }
 
@@ -87,8 +120,15 @@ impl Client {
     }
 
     async fn ask(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> (u16, Value) {
-        let request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
-        let request = request.extension(User::admin()).body(Full::<bytes::Bytes>::from(body)).unwrap();
+        let mut request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        // Nobody is somebody without a credential, not one who shows nobody's.
+        if !self.user.is_anonymous() {
+            request = request.extension(self.user.clone());
+        }
+        let request = request.body(Full::<bytes::Bytes>::from(body)).unwrap();
         let (parts, body) = self.server.service().call(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         (parts.status.as_u16(), serde_json::from_slice(&bytes).unwrap_or_default())

@@ -29,6 +29,8 @@ struct State {
     order: Order,
     postings: Postings,
     live: usize,
+    /// When anything was last changed.
+    changed: Revision,
     hasher: DefaultHashBuilder,
     /// Changes when slots get other numbers.
     numbering: u64,
@@ -94,6 +96,11 @@ impl Collection {
     /// How many keys exist.
     pub(crate) fn live(&self) -> usize {
         self.state.read().live
+    }
+
+    /// When anything was last changed, which can be before reads see it.
+    pub(crate) fn changed(&self) -> Revision {
+        self.state.read().changed
     }
 
     /// Appends to `found` what the query asks for, in key order.
@@ -215,6 +222,7 @@ impl State {
     }
 
     fn apply(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        self.changed = self.changed.max(object.modified());
         let slot = match self.find(object.key().as_str()) {
             Some(slot) => slot,
             None => self.occupy(&object),
@@ -294,8 +302,8 @@ impl State {
     /// After most objects of a large collection are gone, the room they took is given back.
     fn renumber(&mut self) {
         let slots = std::mem::take(&mut self.slots);
-        let (live, numbering) = (self.live, self.numbering + 1);
-        *self = Self { live, numbering, slots: Vec::with_capacity(self.by_key.len()), ..Self::default() };
+        let (live, changed, numbering) = (self.live, self.changed, self.numbering + 1);
+        *self = Self { live, changed, numbering, slots: Vec::with_capacity(self.by_key.len()), ..Self::default() };
         for slot in slots.into_iter().filter(|slot| slot.latest.is_some()) {
             self.slots.push(slot);
             self.index((self.slots.len() - 1) as u32);

@@ -1,0 +1,76 @@
+//! Cluster roles that are made of others: whatever carries the right labels is in them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use orrery_store::{ListOptions, Object, Scope};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{log_failure, writer};
+use crate::{
+    identity::rbac::GROUP,
+    selector::LabelSelector,
+    server::Shared,
+    status::Status,
+    verbs::{self, Change},
+};
+
+/// How many changes are looked at together: many of them are in one space.
+const AT_ONCE: usize = 256;
+
+/// Brings the aggregated roles of each space up to date in which a cluster role changed.
+pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<String>) {
+    let mut waiting = Vec::new();
+    while work.recv_many(&mut waiting, AT_ONCE).await > 0 {
+        for space in waiting.drain(..).collect::<BTreeSet<_>>() {
+            log_failure("aggregated roles are out of date", &aggregate(&shared, &space).await);
+        }
+    }
+}
+
+async fn aggregate(shared: &Shared, space: &str) -> Result<(), Status> {
+    let scope = Scope::space(GROUP, "clusterroles", space);
+    let roles = shared.store.list(&scope, &ListOptions::default()).map_err(Status::internal_error)?.objects;
+    for role in roles.iter().filter(|role| is_aggregated(role)) {
+        let value = verbs::stored(role)?.parse("", "");
+        let rules = collected(&roles, role, &value["aggregationRule"])?;
+        if value["rules"].as_array().map_or(&[][..], Vec::as_slice) != rules {
+            set_rules(shared, space, role.key().name(), rules).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Most roles are not, which is told without reading them.
+fn is_aggregated(role: &Object) -> bool {
+    const FIELD: &[u8] = b"\"aggregationRule\":";
+    role.value().segments().any(|bytes| bytes.windows(FIELD.len()).any(|window| window == FIELD))
+}
+
+/// The rules of all roles that are selected, each rule once: selector by selector, and within one by name.
+fn collected(roles: &[Arc<Object>], into: &Object, rule: &Value) -> Result<Vec<Value>, Status> {
+    let mut rules = Vec::new();
+    let selectors = rule["clusterRoleSelectors"].as_array().into_iter().flatten();
+    for selector in selectors.filter_map(LabelSelector::from_object) {
+        for role in roles.iter().filter(|role| role.key() != into.key() && selector.matches(role.labels())) {
+            let value = verbs::stored(role)?.parse("", "");
+            for rule in value["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    Ok(rules)
+}
+
+async fn set_rules(shared: &Shared, space: &str, name: &str, rules: Vec<Value>) -> Result<(), Status> {
+    let resource = shared.registry.resource(GROUP, "v1", "clusterroles").ok_or_else(Status::no_such_resource)?;
+    let rules = Value::Array(rules);
+    let changed: Result<Change, Status> =
+        writer(shared, resource, space, "").edit(name, |role| role["rules"] = rules.clone()).await;
+    match changed {
+        Err(status) if status.code() != 404 => Err(status),
+        _ => Ok(()),
+    }
+}
