@@ -73,7 +73,8 @@ async fn compare(broker: &str, port: u16) {
     let mut bare = Vec::new();
     let mut ours = Vec::new();
     for round in 0..3 {
-        for (rates, is_ours) in [(&mut bare, false), (&mut ours, true), (&mut bare, false)] {
+        for is_ours in [false, true, false] {
+            let rates = if is_ours { &mut ours } else { &mut bare };
             let measured = async { if is_ours { one_way(port).await } else { raw_pair(port).await } };
             match tokio::time::timeout(patience, measured).await {
                 Ok(rate) => rates.push(rate),
