@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("krm", &["api"]),
     ("space-client", &["api"]),
     ("broker", &["works"]),
-    ("bench", &["store", "works", "gotemplate", "krm", "hub", "testkit", "orrery"]),
+    ("bench", &["apiserver", "store", "works", "gotemplate", "krm", "hub", "testkit", "orrery"]),
 ];
 
 /// The crates that know all others.
