@@ -72,7 +72,8 @@ kubectl -n shop get cm --field-selector=data.key=b
 
 ## describe
 kubectl describe namespace shop
-kubectl -n shop describe cm settings
+# Version 1.20 prints data in no order.
+kubectl -n shop describe cm settings | head -n 5
 kubectl -n shop describe deployment web
 kubectl -n shop describe svc web
 kubectl -n shop describe role reader
