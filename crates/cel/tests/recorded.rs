@@ -3,7 +3,7 @@
 //! `testdata/rules.jsonl.gz` has a schema with rules to a line, what the server found wrong with it, and objects with the
 //! causes and warnings that they got.
 
-use std::io::Read;
+use std::{io::Read, sync::LazyLock};
 
 use orrery_cel::rules::{Failure, Problem, ProblemKind, Reason, Rules};
 use serde_json::Value;
@@ -55,8 +55,9 @@ fn told(failure: &Failure) -> (&'static str, String) {
 
 /// The recorder put `<time>` in place of every time.
 fn without_times(line: String) -> String {
-    let pattern = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").expect("a sound pattern");
-    pattern.replace_all(&line, "<time>").into_owned()
+    static TIME: LazyLock<regex::Regex> =
+        LazyLock::new(|| regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").expect("a sound pattern"));
+    TIME.replace_all(&line, "<time>").into_owned()
 }
 
 fn field(failure: &Failure) -> &str {
