@@ -298,6 +298,7 @@ async fn broken_packets_cost_only_their_sender() {
     // Once it has ended, everything is counted.
     let handle = stage.handle().clone();
     stage.stop().await;
-    assert_eq!(handle.counters().faults.load(Relaxed), 6);
+    assert_eq!(handle.counters().faults.load(Relaxed), 5);
+    assert_eq!(handle.counters().refused.load(Relaxed), 1);
     assert_eq!(handle.counters().connections.load(Relaxed), 0);
 }
