@@ -6,7 +6,7 @@ pub(crate) fn decode_url_safe(text: &str) -> Option<Vec<u8>> {
     let mut bits = 0_u32;
     let mut count = 0;
     let characters: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
-    if characters.len() % 4 != 0 {
+    if !characters.len().is_multiple_of(4) {
         return None;
     }
     let padding = characters.iter().rev().take_while(|b| **b == b'=').count();

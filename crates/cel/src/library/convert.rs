@@ -132,7 +132,7 @@ pub(crate) fn double_text(value: f64) -> String {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let magnitude = value.abs();
-    if value != 0.0 && (magnitude < 1e-4 || magnitude >= 1e6) {
+    if value != 0.0 && !(1e-4..1e6).contains(&magnitude) {
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |digits| ("-", digits));
