@@ -4,7 +4,9 @@
 
 mod defaults;
 mod difference;
+mod disabled;
 mod prepare;
+mod reach;
 pub(crate) mod service_ranges;
 pub(crate) mod shown;
 mod validate;
@@ -26,11 +28,13 @@ pub fn default(resource: &Resource, object: &mut Value) {
 ///
 /// `metadata` has its name, uid and creationTimestamp by then.
 pub fn prepare_create(resource: &Resource, object: &mut Value) {
+    disabled::drop_from(&resource.schemas, resource.schema, object);
     prepare::create(resource, object);
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
 pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
+    disabled::drop_from(&resource.schemas, resource.schema, new);
     prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
 }
 

@@ -9,6 +9,7 @@ mod load;
 mod restore;
 mod scalar;
 mod syntax;
+mod write;
 
 use std::{collections::HashMap, sync::OnceLock};
 
@@ -17,9 +18,11 @@ use serde_json::Value;
 use crate::apply::Types;
 
 pub use decode::{DecodeError, Decoded, decode, type_meta};
+pub(crate) use decode::{check_list, repeated_keys, zero};
 pub use form::{complete, sparse};
-pub(crate) use restore::restore;
+pub(crate) use restore::{restore, restore_strictly};
 pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
+pub(crate) use write::write;
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
@@ -79,6 +82,8 @@ pub struct Field {
     pub item_choices: Vec<Box<str>>,
     /// What it becomes when it is not set, where the schema says so.
     pub default: Option<Value>,
+    /// Whether the schema says that it becomes empty: where it tells items apart, it need not be set.
+    pub empty_by_default: bool,
 }
 
 /// When a field is left out of what is written.
@@ -216,6 +221,11 @@ impl Type {
     /// Whether it is the map of resources that containers, nodes and quotas count in.
     pub(crate) fn is_resource_list(&self) -> bool {
         self.go.as_deref() == Some("v1.ResourceList")
+    }
+
+    /// The bare name of a type that has one of its own.
+    pub(crate) fn own_name(&self) -> Option<&str> {
+        self.go.as_deref().and_then(|name| name.rsplit('.').next())
     }
 
     /// The name in decoding errors, such as `[]v1.Container`.

@@ -300,7 +300,7 @@ impl Status {
 
     /// 413 for a patch with too many operations.
     pub fn too_large_patch(message: impl Into<String>) -> Self {
-        Self::new(413, "RequestEntityTooLarge", message)
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {}", message.into()))
     }
 
     /// 422 for a patch that does not go together with its object.

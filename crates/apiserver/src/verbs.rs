@@ -37,8 +37,10 @@ use crate::{
     versions,
 };
 
+pub(crate) use apply::restored;
 pub(crate) use create::admit;
 pub(crate) use delete::Deletion;
+pub(crate) use ownership::Owner;
 pub(crate) use write::{Change, Writer};
 
 /// A request for something of a resource.

@@ -45,6 +45,8 @@ struct FieldData {
     #[serde(default)]
     item_enum: Vec<Box<str>>,
     default: Option<Value>,
+    #[serde(default)]
+    empty_by_default: bool,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +108,7 @@ fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field,
         choices: data.choices,
         item_choices: data.item_enum,
         default: data.default,
+        empty_by_default: data.empty_by_default || !(data.ptr || data.omit_empty || data.omit_zero),
     })
 }
 

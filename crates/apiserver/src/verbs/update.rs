@@ -70,6 +70,7 @@ async fn create_instead(
 
 /// Refuses a body that names another object than the address.
 pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
+    super::create::check_namespace(call, object)?;
     let name = object::text(object, "name");
     if name.is_empty() {
         let message =
@@ -80,5 +81,5 @@ pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name());
         return Err(Status::bad_request(message));
     }
-    super::create::check_namespace(call, object)
+    Ok(())
 }

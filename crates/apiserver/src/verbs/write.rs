@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_store::{Batch, CommitError, Committed, Content, Expect, Key, Object, Revision};
+use orrery_store::{Batch, CommitError, Committed, Expect, Key, Object, Revision};
 use serde_json::Value;
 
 use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
@@ -67,6 +67,12 @@ impl<'a> Writer<'a> {
             patching: false,
             owner: None,
         })
+    }
+
+    /// The same, to write a part of the object.
+    pub(crate) fn to_part(self, part: Option<&'a Subresource>) -> Self {
+        let subresource = part.map_or("", |part| part.name.as_str());
+        Self { subresource: part, owner: self.owner.map(|owner| Owner { subresource, ..owner }), ..self }
     }
 
     pub(crate) fn key(&self, name: &str) -> Result<Key, Status> {
@@ -187,24 +193,38 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
             let mut noted = Vec::new();
-            let mut new = change(&old, &mut noted)?;
-            if let Some(owner) = &self.owner {
-                // Four checks of the real server find it in turn, and each lists it.
-                let refuse = |causes: Vec<Cause>| {
-                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
-                };
-                owner.update(&old, &mut new).map_err(refuse)?;
+            let change = self.attempt(name, &existing, &mut change, &mut noted).await;
+            if matches!(change, Ok(None)) {
+                continue;
             }
-            self.check_version(&new, &existing, name)?;
-            let mut new = self.prepare(new, &old, name, &mut noted)?;
-            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
-                warnings.append(&mut noted);
-                return Ok(change);
-            }
+            // What is refused is warned of too.
+            warnings.append(&mut noted);
+            return change.and_then(|change| change.ok_or_else(busy));
         }
         Err(busy())
+    }
+
+    /// Changes an object as it is now; `None` if somebody else was faster.
+    async fn attempt(
+        &self,
+        name: &str,
+        existing: &Object,
+        change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
+        noted: &mut Vec<String>,
+    ) -> Result<Option<Change>, Status> {
+        let old = stored(existing)?.parse(&self.resource.kind, &self.resource.api_version());
+        let mut new = change(&old, noted)?;
+        if let Some(owner) = &self.owner {
+            // Four checks of the real server find it in turn, and each lists it.
+            let refuse = |causes: Vec<Cause>| {
+                Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+            };
+            owner.update(&old, &mut new).map_err(refuse)?;
+        }
+        self.check_version(&new, existing, name)?;
+        let mut new = self.prepare(new, &old, name, noted)?;
+        self.replace(existing, &old, &mut new).await
     }
 
     /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
@@ -218,6 +238,10 @@ impl<'a> Writer<'a> {
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
             change(&mut new);
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            if let Some(owner) = &self.owner {
+                // The managers are those that were there.
+                let _ = owner.update(&old, &mut new);
+            }
             let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
                 return Ok(change);
@@ -300,11 +324,11 @@ impl<'a> Writer<'a> {
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
-        let content = object::encode(new);
         // What is only tried out is answered with fields that are never stored.
-        if !self.dry_run && (same(existing, &content) || unchanged_but_for_times(existing, old, new)) {
+        if !self.dry_run && object::same_but_for_times(old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
+        let content = object::encode(new);
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
@@ -348,33 +372,9 @@ pub(crate) fn busy() -> Status {
     Status::too_many_requests("the object is changed by many at once, please try again", 1)
 }
 
-/// Whether a stored object is exactly this.
-fn same(existing: &Object, content: &Content) -> bool {
-    let mut segments = existing.value().segments();
-    segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
-}
-
 /// When the first operation of a batch was done: the one on the object itself.
 pub(crate) fn written_at(committed: &Committed) -> Revision {
     committed.revisions.first().copied().flatten().unwrap_or(committed.revision)
-}
-
-/// Whether an object is as it was, but for the times at which its managers are said to have changed it.
-fn unchanged_but_for_times(existing: &Object, old: &Value, new: &mut Value) -> bool {
-    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
-    let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return false };
-    let alike = |(was, is): (&Value, &Value)| {
-        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
-            .iter()
-            .all(|field| was.get(field) == is.get(field))
-    };
-    if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
-        return false;
-    }
-    Metadata::of(new).set("managedFields", was);
-    let unchanged = same(existing, &object::encode(new));
-    Metadata::of(new).set("managedFields", is);
-    unchanged
 }
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {

@@ -31,7 +31,12 @@ const MAX_DEPTH: usize = 500;
 /// Reads the first document. No document at all is null.
 pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    if text.chars().any(is_control) {
+        return Err("yaml: control characters are not allowed".to_owned());
+    }
     let mut reader = Reader {
+        text,
+        has_odd_escapes: text.contains("\\/"),
         parser: Parser::new_from_str(text),
         anchors: HashMap::new(),
         nodes: 0,
@@ -46,7 +51,19 @@ pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     Ok(Read { json, repeated: reader.repeated })
 }
 
+/// Whether a character may not stand in a document, not even quoted.
+fn is_control(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' | '\u{85}' => false,
+        '\u{feff}' => false,
+        other => other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}'),
+    }
+}
+
 struct Reader<'a> {
+    text: &'a str,
+    /// Whether there is anything that looks like an escape that YAML 1.1 does not know.
+    has_odd_escapes: bool,
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -58,10 +75,28 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn event(&mut self) -> Result<(Event<'a>, usize), String> {
         match self.parser.next_event() {
-            Some(Ok((event, span))) => Ok((event, span.start.line())),
+            Some(Ok((event, span))) => {
+                let line = span.start.line();
+                if self.has_odd_escapes && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
+                    self.check_escapes(span.start.index(), span.end.index(), line)?;
+                }
+                Ok((event, line))
+            }
             Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
         }
+    }
+
+    /// Refuses an escaped slash, which came with YAML 1.2, in the characters from one place to another.
+    fn check_escapes(&self, start: usize, end: usize, line: usize) -> Result<(), String> {
+        let mut escaped = false;
+        for character in self.text.chars().skip(start).take(end.saturating_sub(start)) {
+            if escaped && character == '/' {
+                return Err(failure("found unknown escape character", line));
+            }
+            escaped = !escaped && character == '\\';
+        }
+        Ok(())
     }
 
     fn document(&mut self) -> Result<Option<Node>, String> {

@@ -8,6 +8,7 @@ use super::{Fill, Members, fill, items_mut, made, text};
 pub(super) const FILLS: &[(&str, Fill)] = &[
     ("io.k8s.api.core.v1.ReplicationController", replication_controller),
     ("io.k8s.api.apps.v1.DeploymentSpec", deployment),
+    ("io.k8s.api.apps.v1.DaemonSet", template_generation),
     ("io.k8s.api.apps.v1.DaemonSetSpec", daemon_set),
     ("io.k8s.api.apps.v1.StatefulSetSpec", stateful_set),
     ("io.k8s.api.apps.v1.ReplicaSetSpec", |members| fill(members, "replicas", 1)),
@@ -43,6 +44,13 @@ fn deployment(members: &mut Members) {
     }
     fill(members, "revisionHistoryLimit", 10);
     fill(members, "progressDeadlineSeconds", 600);
+}
+
+/// The annotation that stands for a field of the older versions is always there, and so whoever writes the object owns it.
+fn template_generation(members: &mut Members) {
+    if let Some(annotations) = made(members, "metadata").and_then(|metadata| made(metadata, "annotations")) {
+        fill(annotations, "deprecated.daemonset.template.generation", "0");
+    }
 }
 
 fn daemon_set(members: &mut Members) {

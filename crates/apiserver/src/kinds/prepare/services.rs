@@ -76,6 +76,9 @@ fn leave_type(spec: &mut Members, old: &Members) {
     if left(&outside) {
         unused.push("externalTrafficPolicy");
     }
+    if left(&|spec: &Members| text(spec, "type") != "ExternalName") {
+        unused.push("internalTrafficPolicy");
+    }
     let ports = |spec: &Members| -> Vec<Value> {
         let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
         ports.filter_map(|port| port.get("nodePort")).cloned().collect()
