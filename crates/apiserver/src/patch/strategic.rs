@@ -276,12 +276,12 @@ fn list_at<'a>(members: &'a Members, name: &str) -> Result<Option<&'a Vec<Value>
 }
 
 fn not_a_list(value: &Value) -> StrategicError {
-    let found = gotext::type_name(value);
+    let found = if value.is_null() { "%!s(<nil>)" } else { gotext::type_name(value) };
     StrategicError::Impossible(format!("expected a []interface {{}}, but received a {found}"))
 }
 
 fn not_a_map(value: &Value) -> StrategicError {
-    let found = gotext::type_name(value);
+    let found = if value.is_null() { "%!s(<nil>)" } else { gotext::type_name(value) };
     StrategicError::Impossible(format!("expected a map[string]interface {{}}, but received a {found}"))
 }
 
@@ -313,7 +313,7 @@ fn has_maps(original: &[Value], patch: &[Value]) -> Result<bool> {
     Ok(first.is_object())
 }
 
-/// Refuses items that cannot be found in a list by their key.
+/// Refuses items that cannot be found in a list by their key, and a list in which nothing can be found by it.
 fn check_keys(items: &[Value], list: &[Value], key: Option<&str>) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     for item in items {
@@ -327,7 +327,11 @@ fn check_keys(items: &[Value], list: &[Value], key: Option<&str>) -> Result<()> 
             return Err(StrategicError::Impossible(format!("value for key {at} is not a map")));
         }
     }
-    Ok(())
+    list.iter().try_for_each(|item| match item.get(key) {
+        Some(_) => Ok(()),
+        None if item.is_object() => Err(no_key(item, key)),
+        None => Err(not_a_map(item)),
+    })
 }
 
 /// Refuses changes to a list that are not in the order the patch gives, or not in it at all.

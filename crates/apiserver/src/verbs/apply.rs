@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use super::{
     Call, Writer,
     create::{admit, ingest, outgoing},
+    native,
     ownership::{Owner, described, gvk},
-    subresources, update,
+    stored, subresources, update,
 };
 use crate::{
     body::Body,
@@ -122,7 +123,10 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             match create(call, &owner, &writer, &mut config, &options, warnings).await {
                 // Somebody else has just made it.
                 Err(status) if status.reason() == "AlreadyExists" => continue,
-                created => return call.value_answer(201, &outgoing(call, created?)),
+                created => {
+                    let created = created.map_err(|status| status.in_terms_of(|| Some(config.value.clone())))?;
+                    return call.value_answer(201, &outgoing(call, created));
+                }
             }
         }
         let (api_version, kind) = (call.resource.api_version(), call.resource.kind.clone());
@@ -143,7 +147,15 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             {
                 continue;
             }
-            change => update::answer(call, change?),
+            change => {
+                let made = || {
+                    let existing = call.existing().ok()?;
+                    let native = native(&call.shared.registry, &call.resource);
+                    let old = stored(&existing).ok()?.parse(&native.kind, &native.api_version());
+                    owner.apply(Some(&old), &config.value, options.force).ok()
+                };
+                update::answer(call, change.map_err(|status| status.in_terms_of(made))?)
+            }
         };
     }
 }

@@ -66,7 +66,8 @@ pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
         check_grant(call, &new, Some(existing))?;
         Ok(new)
     });
-    answer(call, change.await?)
+    let made = || patch.as_ref().ok()?.made(&call.resource, &call.read(&*call.existing().ok()?).ok()?);
+    answer(call, change.await.map_err(|status| status.in_terms_of(made))?)
 }
 
 /// A patch that was read.
@@ -110,6 +111,15 @@ impl Patch {
         if let Change::Strategic(patch) = &self.change {
             return self.merge_strategically(patch, resource, old, warnings);
         }
+        let text = self.patched(resource, old)?;
+        let shown = || String::from_utf8_lossy(&text).into_owned();
+        let decoded = decode::patched(registry, resource, &text).map_err(|problem| invalid(&shown(), &problem))?;
+        self.check_notes(decoded.strict, shown, warnings)?;
+        Ok(decoded.object)
+    }
+
+    /// The text of an object after a patch that is not strategic.
+    fn patched(&self, resource: &Resource, old: &Value) -> Result<Vec<u8>, Status> {
         let text = schema::write(&resource.schemas, resource.schema, old);
         let unreadable = || Status::internal_error("the stored object is not JSON");
         let mut document = Document::parse(&text).ok_or_else(unreadable)?;
@@ -118,11 +128,17 @@ impl Patch {
             Change::Merge(patch) => merge(&mut document, patch.clone()),
             Change::Strategic(_) => {}
         }
-        let text = document.write();
-        let shown = || String::from_utf8_lossy(&text).into_owned();
-        let decoded = decode::patched(registry, resource, &text).map_err(|problem| invalid(&shown(), &problem))?;
-        self.check_notes(decoded.strict, shown, warnings)?;
-        Ok(decoded.object)
+        Ok(document.write())
+    }
+
+    /// What the patch makes of an object, as it would have been sent.
+    fn made(&self, resource: &Resource, old: &Value) -> Option<Value> {
+        let Change::Strategic(patch) = &self.change else {
+            return serde_json::from_slice(&self.patched(resource, old).ok()?).ok();
+        };
+        let mut patched = old.as_object().cloned()?;
+        strategic(&resource.schemas, resource.schema, &mut patched, &mut patch.clone()).ok()?;
+        Some(patched.into())
     }
 
     fn merge_strategically(

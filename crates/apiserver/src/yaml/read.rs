@@ -1,4 +1,4 @@
-//! Reading YAML 1.1 into JSON: the first document, as it was written, order and all.
+//! Reading YAML 1.1 into JSON: the first document, with its fields in the order of their names.
 
 use std::collections::HashMap;
 
@@ -180,6 +180,8 @@ impl<'a> Reader<'a> {
         for node in merged {
             merge(&mut fields, &mut places, node);
         }
+        // The order decides which of several mistakes is named.
+        fields.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(fields)
     }
 }

@@ -60,6 +60,10 @@ fn daemon_set(members: &mut Members) {
             && let Some(rolling) = made(strategy, "rollingUpdate")
         {
             fill(rolling, "maxUnavailable", 1);
+        }
+        // Where it is of no use, it is zero nonetheless.
+        if let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate") {
+            fill(rolling, "maxUnavailable", 0);
             fill(rolling, "maxSurge", 0);
         }
     }

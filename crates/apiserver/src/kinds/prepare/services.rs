@@ -96,9 +96,6 @@ fn leave_type(spec: &mut Members, old: &Members) {
 }
 
 fn addresses(spec: &mut Members, draw: &mut Draw) {
-    if let Some(first) = spec.get("clusterIPs").and_then(|addresses| addresses.get(0)).cloned() {
-        fill(spec, "clusterIP", first);
-    }
     let headless = text(spec, "clusterIP") == "None";
     if headless && !spec.contains_key("selector") {
         fill(spec, "ipFamilyPolicy", "RequireDualStack");
@@ -114,7 +111,7 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
     };
     fill(spec, "ipFamilies", families);
     let fourth = spec.get("ipFamilies").and_then(|families| families.get(0)).is_some_and(|first| first == "IPv4");
-    if fourth && !spec.contains_key("clusterIP") {
+    if fourth && !spec.contains_key("clusterIP") && !spec.contains_key("clusterIPs") {
         let address = draw.address();
         spec.insert("clusterIP".into(), address.into());
     }
