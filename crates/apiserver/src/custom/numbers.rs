@@ -38,6 +38,6 @@ mod tests {
     fn whole_numbers_have_no_fraction() {
         let mut value = json!({"a": [1.0, 1e3, 1.5, -0.0], "b": 1e30, "c": 5});
         write_plainly(&mut value);
-        assert_eq!(value.to_string(), r#"{"a":[1,1000,1.5,0],"b":1e30,"c":5}"#);
+        assert_eq!(value.to_string(), r#"{"a":[1,1000,1.5,0],"b":1e+30,"c":5}"#);
     }
 }
