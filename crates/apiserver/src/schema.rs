@@ -15,13 +15,13 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use serde_json::Value;
 
-use crate::apply::Types;
+use crate::{apply::Types, protobuf::Messages};
 
-pub use decode::{DecodeError, Decoded, decode, type_meta};
-pub(crate) use decode::{check_list, repeated_keys, zero};
+pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, type_meta};
+pub(crate) use decode::{check_list, free_form, repeated_keys, store, zero};
 pub use form::{complete, sparse};
 pub(crate) use restore::{restore, restore_strictly};
-pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
+pub(crate) use scalar::{Moment, decode_base64, encode_base64, unescape, unix_seconds};
 pub(crate) use write::write;
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
@@ -35,6 +35,7 @@ pub struct Schemas {
     structs: Vec<Struct>,
     by_name: HashMap<Box<str>, StructRef>,
     merging: OnceLock<Types>,
+    messages: OnceLock<Messages>,
 }
 
 /// A struct of [`Schemas`].
@@ -52,6 +53,8 @@ pub struct Struct {
     pub fields: Vec<Field>,
     /// Whether apply replaces it as a whole.
     pub atomic: bool,
+    /// Whether protobuf has a message for it.
+    pub message: bool,
     by_name: HashMap<Box<str>, u16>,
 }
 
@@ -84,6 +87,8 @@ pub struct Field {
     pub default: Option<Value>,
     /// Whether the schema says that it becomes empty: where it tells items apart, it need not be set.
     pub empty_by_default: bool,
+    /// Its name in Go and number in protobuf, with those of the messages before it that JSON has inlined; empty where protobuf leaves it out.
+    pub protobuf: Vec<(Box<str>, u32)>,
 }
 
 /// When a field is left out of what is written.
@@ -134,6 +139,8 @@ pub struct Type {
     /// What it is made of.
     pub shape: Shape,
     go: Option<Box<str>>,
+    /// Whether it is a list to JSON but a message with items to protobuf.
+    pub(crate) message: bool,
 }
 
 /// What a type is made of.
@@ -192,6 +199,11 @@ impl Schemas {
         self.merging.get_or_init(|| Types::of(self))
     }
 
+    /// How objects of these types are written in protobuf.
+    pub(crate) fn messages(&self) -> &Messages {
+        self.messages.get_or_init(|| Messages::of(self))
+    }
+
     /// The struct a reference stands for.
     pub fn get(&self, reference: StructRef) -> &Struct {
         &self.structs[reference.0 as usize]
@@ -223,9 +235,9 @@ impl Type {
         self.go.as_deref() == Some("v1.ResourceList")
     }
 
-    /// The bare name of a type that has one of its own.
+    /// The name it has of its own in Go, if it has one.
     pub(crate) fn own_name(&self) -> Option<&str> {
-        self.go.as_deref().and_then(|name| name.rsplit('.').next())
+        self.go.as_deref()
     }
 
     /// The name in decoding errors, such as `[]v1.Container`.

@@ -55,7 +55,9 @@ impl<'a> Place<'a> {
     fn of(ty: &'a Type, pointer: bool) -> Self {
         match &ty.shape {
             Shape::Struct(kind) => Self::Struct { kind: *kind, pointer },
-            Shape::Raw => Self::Opaque(ty.own_name().unwrap_or("RawExtension")),
+            Shape::Raw => {
+                Self::Opaque(ty.own_name().and_then(|name| name.rsplit('.').next()).unwrap_or("RawExtension"))
+            }
             Shape::Map(_) => Self::Other("map"),
             Shape::List(_) | Shape::Bytes => Self::Other("slice"),
             Shape::Bool => Self::Other("bool"),

@@ -8,7 +8,7 @@ use super::{Field, Schemas, Shape, StructRef, Type, scalar, syntax};
 
 /// What is nested deeper than this is refused; no kind comes near it but a schema of schemas. It lies below what can be read
 /// back from the store, so that nothing is stored that is lost.
-const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 
 /// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 100;
@@ -37,15 +37,15 @@ impl std::error::Error for DecodeError {}
 
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
-    let ty = Type { shape: Shape::Struct(root), go: None };
+    let ty = Type { shape: Shape::Struct(root), go: None, message: false };
     let (object, strict) = read(schemas, &ty, text)?;
     Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict })
 }
 
 /// What strict decoding refuses in a list of objects of a type; an error if it is no such list.
 pub(crate) fn check_list(schemas: &Schemas, item: StructRef, text: &[u8]) -> Result<Vec<String>, DecodeError> {
-    let item = Type { shape: Shape::Struct(item), go: None };
-    let ty = Type { shape: Shape::List(Box::new(item)), go: None };
+    let item = Type { shape: Shape::Struct(item), go: None, message: false };
+    let ty = Type { shape: Shape::List(Box::new(item)), go: None, message: false };
     read(schemas, &ty, text).map(|(_, strict)| strict)
 }
 
@@ -512,12 +512,18 @@ fn word(first: u8) -> &'static str {
 }
 
 /// Keeps a value in the sparse form, where an absent field and an empty one are the same unless the field tells them apart.
-fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
+pub(crate) fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
     let kept = value.filter(|value| field.holds(value) || field.tells_empty(value));
     match kept {
         Some(value) => members.insert(field.name.to_string(), value),
         None => members.remove(field.name.as_ref()),
     };
+}
+
+/// Any JSON that stands by itself below other values.
+pub(crate) fn free_form(text: &[u8], depth: usize) -> Result<Value, String> {
+    syntax::check(text).map_err(|error| error.to_string())?;
+    Decoder::new(&Schemas::default(), text).raw(depth)
 }
 
 /// A value of a type that reads its own JSON.

@@ -355,10 +355,10 @@ mod tests {
     fn words_mean_what_they_mean_in_yaml_1_1() {
         check(
             "k: y\nj: 'y'\ni: 0x1F\nh: 010\ng: 2024-01-02\nf: ~\ne: 1_000\nd: 1.50",
-            r#"{"k":true,"j":"y","i":31,"h":8,"g":"2024-01-02","f":null,"e":1000,"d":1.5}"#,
+            r#"{"d":1.5,"e":1000,"f":null,"g":"2024-01-02","h":8,"i":31,"j":"y","k":true}"#,
         );
-        check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"k":"hi","1":"x","true":"z"}"#);
-        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  z: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"z":2,"x":1}}"#);
+        check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"1":"x","k":"hi","true":"z"}"#);
+        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  z: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"x":1,"z":2}}"#);
     }
 
     #[test]
