@@ -18,6 +18,7 @@ use crate::apply::Types;
 
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
+pub(crate) use decode::check_syntax;
 pub(crate) use restore::restore;
 pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
 
@@ -175,6 +176,21 @@ impl Schemas {
     /// A struct by its name in OpenAPI.
     pub fn find(&self, name: &str) -> Option<StructRef> {
         self.by_name.get(name).copied()
+    }
+
+    /// An object of which nothing but its metadata is known.
+    pub(crate) fn partial_metadata(&self) -> StructRef {
+        self.known("PartialObjectMetadata")
+    }
+
+    /// The metadata of every object.
+    pub(crate) fn object_meta(&self) -> StructRef {
+        self.known("ObjectMeta")
+    }
+
+    fn known(&self, name: &str) -> StructRef {
+        let found = self.find(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"));
+        found.expect("the program's own data has it")
     }
 
     /// All structs.

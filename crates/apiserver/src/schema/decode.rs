@@ -26,6 +26,13 @@ pub struct Decoded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError(String);
 
+impl DecodeError {
+    /// Worded by whoever else decodes.
+    pub(crate) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
@@ -33,6 +40,11 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// Refuses text that is not JSON.
+pub(crate) fn check_syntax(text: &[u8]) -> Result<(), DecodeError> {
+    syntax::check(text).map_err(|error| DecodeError(error.to_string()))
+}
 
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {

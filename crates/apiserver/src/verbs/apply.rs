@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     body::Body,
+    definitions,
     identity::{check_grant, note_requester},
     json,
     object::{self, Metadata},
@@ -155,7 +156,11 @@ async fn create(
 
 /// A merged object in its sparse form.
 fn restored(call: &Call, merged: Value, config: &Value) -> Result<Value, Status> {
-    schema::restore(&call.resource.schemas, call.resource.schema, merged).map_err(|problem| {
+    let restored = match &call.resource.custom {
+        Some(_) => definitions::restore(&call.resource, merged),
+        None => schema::restore(&call.resource.schemas, call.resource.schema, merged),
+    };
+    restored.map_err(|problem| {
         let (described, kind) = (described(config), gvk(config));
         Status::internal(format!(
             "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {kind}: {problem}"

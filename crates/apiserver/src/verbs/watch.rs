@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     Call,
     get::{POLL, revision, wait_for},
-    is_native,
+    is_as_stored,
     list::{Filter, select},
     read,
 };
@@ -211,7 +211,6 @@ struct Renderer {
     form: Form,
     view: TableView,
     opening: Opening,
-    native: bool,
     all_spaces: bool,
 }
 
@@ -229,7 +228,6 @@ impl Renderer {
             form,
             view: call.table_view()?,
             opening,
-            native: is_native(&call.resource),
             all_spaces: call.space == SpaceScope::All,
         })
     }
@@ -254,7 +252,7 @@ impl Renderer {
             Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
                 stored.write_partial(out, &self.opening, space);
             }
-            Shape::Whole if self.native => stored.write(out, &self.opening, space),
+            Shape::Whole if is_as_stored(&self.resource, &stored) => stored.write(out, &self.opening, space),
             _ => {
                 let mut value = read(&self.shared.registry, &self.resource, object).unwrap_or_default();
                 value["metadata"]["resourceVersion"] = revision.to_string().into();
