@@ -29,8 +29,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(crate) use decode::{decode, restore};
-pub use family::Custom;
-pub(crate) use family::Served;
+pub(crate) use family::{Custom, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
 pub(crate) use life::{end, mark_deleted, settle};
 

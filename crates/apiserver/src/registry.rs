@@ -80,7 +80,7 @@ pub struct Resource {
     /// What verbs do with it beyond what discovery says.
     pub behaviour: Behaviour,
     /// What only a custom resource has; none for built-in kinds.
-    pub custom: Option<Custom>,
+    pub(crate) custom: Option<Custom>,
 }
 
 /// Something below an object with a body and verbs of its own.

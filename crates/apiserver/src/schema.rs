@@ -18,7 +18,6 @@ use crate::apply::Types;
 
 pub use decode::{DecodeError, Decoded, decode, type_meta};
 pub use form::{complete, sparse};
-pub(crate) use decode::check_syntax;
 pub(crate) use restore::restore;
 pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
 

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{Queues, follow, log_failure};
-use crate::{definitions, object::Stored, server::Shared, status::Status};
+use crate::{definitions, object::Stored, server::Shared};
 
 /// How long to wait before looking again at a definition whose objects are still there: longer each time, up to a bound.
 const FIRST_WAIT: Duration = Duration::from_millis(20);

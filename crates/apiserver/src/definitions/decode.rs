@@ -61,7 +61,7 @@ fn free(text: &[u8], repeated: &mut Vec<String>) -> Result<Value, DecodeError> {
             &lossy
         }
     };
-    schema::check_syntax(text.as_bytes())?;
+    schema::check_syntax(text.as_bytes()).map_err(DecodeError::new)?;
     let mut way = Way { path: String::new(), repeated };
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Free(&mut way).deserialize(&mut reader);

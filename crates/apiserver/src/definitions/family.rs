@@ -59,7 +59,7 @@ enum Conversion {
 
 /// What a resource knows of the custom kind it serves a version of.
 #[derive(Debug, Clone)]
-pub struct Custom {
+pub(crate) struct Custom {
     pub(crate) family: Arc<Family>,
     /// The place of the version in the family.
     pub(crate) version: usize,

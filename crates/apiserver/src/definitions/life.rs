@@ -29,17 +29,19 @@ pub(crate) async fn settle(shared: &Shared, space: &str) -> Result<(), Status> {
     let Some(entries) = shared.definitions.of(space) else { return Ok(()) };
     let mut open: Vec<&str> = entries.iter().filter(|(_, entry)| !entry.settled).map(|(name, _)| &**name).collect();
     open.sort_unstable();
+    let mut outcome = Ok(());
     for name in open {
         let taken = taken(shared, space, name);
         let Ok(key) = Key::new(GROUP, RESOURCE, space, "", name) else { continue };
-        change_status(shared, &key, |definition, now| {
+        let changed = change_status(shared, &key, |definition, now| {
             let outcome = naming::settle(definition, &taken, now);
             definition["status"]["acceptedNames"] = outcome.names;
             definition["status"]["conditions"] = outcome.conditions;
-        })
-        .await?;
+        });
+        // One that cannot be settled does not keep the others from it.
+        outcome = outcome.and(changed.await);
     }
-    Ok(())
+    outcome
 }
 
 /// The names that others of the same group have. What is part of the program comes first.
@@ -72,7 +74,8 @@ async fn change_status(shared: &Shared, key: &Key, change: impl Fn(&mut Value, &
         owner: Some(owner),
         ..controllers::writer(shared, &resource, key.space(), "")
     };
-    let changed = writer.update(key.name(), &mut Vec::new(), |old, _| {
+    let mut unsaid = Vec::new();
+    let changed = writer.update(key.name(), &mut unsaid, |old, _| {
         let mut new = old.clone();
         change(&mut new, &now);
         crate::schema::sparse(&resource.schemas, resource.schema, &mut new);

@@ -41,11 +41,6 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Refuses text that is not JSON.
-pub(crate) fn check_syntax(text: &[u8]) -> Result<(), DecodeError> {
-    syntax::check(text).map_err(|error| DecodeError(error.to_string()))
-}
-
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
     syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;

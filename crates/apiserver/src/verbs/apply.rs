@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Call, Writer,
-    create::{admit, ingest, outgoing},
+    create::{admit, check_terminating, ingest, outgoing},
     ownership::{Owner, described, gvk},
     subresources, update,
 };
@@ -144,6 +144,7 @@ async fn create(
     }
     update::check_names(call, &object)?;
     Metadata::of(&mut object).remove("resourceVersion");
+    check_terminating(call, &object)?;
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
