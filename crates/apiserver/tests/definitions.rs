@@ -45,8 +45,13 @@ async fn a_definition_that_is_answered_is_served() {
     assert_eq!((code, &made["spec"]["a"]), (201, &json!("x")), "{made}");
     let (code, changed) = client.merge(&format!("{WIDGETS}/a"), &json!({"spec": {"a": "y"}})).await;
     assert_eq!((code, &changed["metadata"]["generation"]), (200, &json!(2)), "{changed}");
-    let (code, changed) = client.merge(&format!("{WIDGETS}/a/status"), &json!({"status": {"ready": true}, "spec": {"a": "z"}})).await;
-    assert_eq!((code, &changed["spec"]["a"], &changed["status"]), (200, &json!("y"), &json!({"ready": true})), "{changed}");
+    let (code, changed) =
+        client.merge(&format!("{WIDGETS}/a/status"), &json!({"status": {"ready": true}, "spec": {"a": "z"}})).await;
+    assert_eq!(
+        (code, &changed["spec"]["a"], &changed["status"]),
+        (200, &json!("y"), &json!({"ready": true})),
+        "{changed}"
+    );
     let events = client.watch(&format!("{WIDGETS}?watch=true"), 1).await;
     assert_eq!((&events[0]["type"], &events[0]["object"]["kind"]), (&json!("ADDED"), &json!("Widget")));
     assert_eq!(client.delete(&format!("{WIDGETS}/a")).await.0, 200);
@@ -82,7 +87,11 @@ async fn definitions_are_those_of_one_space() {
     }
     assert_eq!(client.get("/spaces/one/apis/ex.io/v1").await.1["resources"][0]["name"], "widgets");
     let (code, list) = client.get("/spaces/*/apis/ex.io/v1/widgets").await;
-    assert_eq!((code, &list["items"][0]["metadata"]["annotations"]["core.orrery.io/space"]), (200, &json!("one")), "{list}");
+    assert_eq!(
+        (code, &list["items"][0]["metadata"]["annotations"]["core.orrery.io/space"]),
+        (200, &json!("one")),
+        "{list}"
+    );
 }
 
 #[tokio::test]
