@@ -126,7 +126,9 @@ async fn follow(shared: Arc<Shared>, scope: Scope, queues: Queues) {
         drop(list);
         loop {
             match watcher.next().await {
-                Ok(Watched::Event(Event { object, previous })) => queues.tell(&shared, previous.as_deref(), &object).await,
+                Ok(Watched::Event(Event { object, previous })) => {
+                    queues.tell(&shared, previous.as_deref(), &object).await
+                }
                 Ok(Watched::Progress(_)) => {}
                 Err(WatchError::Closed) => return,
                 Err(WatchError::TooSlow { .. } | WatchError::Compacted { .. }) => break,
@@ -230,7 +232,12 @@ async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object
 }
 
 /// Writes as a controller does: the stored version, no dry run.
-pub(crate) fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, namespace: &'a str) -> Writer<'a> {
+pub(crate) fn writer<'a>(
+    shared: &'a Shared,
+    resource: &'a Arc<Resource>,
+    space: &'a str,
+    namespace: &'a str,
+) -> Writer<'a> {
     Writer {
         shared,
         resource,

@@ -116,7 +116,8 @@ impl Definitions {
     /// The first of all spaces that stores a definition of this name, with its entry.
     pub(crate) fn anywhere(&self, name: &str) -> Option<Entry> {
         let list = self.store.list(&Scope::resource(GROUP, RESOURCE), &ListOptions::default()).ok()?;
-        let spaces = list.objects.iter().filter(|object| object.key().name() == name).map(|object| object.key().space());
+        let spaces =
+            list.objects.iter().filter(|object| object.key().name() == name).map(|object| object.key().space());
         spaces.into_iter().find_map(|space| self.of(space)?.get(name).filter(|entry| entry.is_served()).cloned())
     }
 
@@ -139,7 +140,9 @@ fn read(objects: &[Arc<Object>], before: Option<&Entries>) -> Entries {
             None => {
                 let definition = verbs::stored(object).ok()?.parse("", "");
                 let entry = Entry::of(&definition, object.modified());
-                entry.inspect_err(|why| tracing::warn!(definition = name, error = %why, "a definition is not served")).ok()?
+                entry
+                    .inspect_err(|why| tracing::warn!(definition = name, error = %why, "a definition is not served"))
+                    .ok()?
             }
         };
         Some((name.into(), entry))

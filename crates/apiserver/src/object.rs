@@ -209,8 +209,7 @@ impl Head {
             Some((mark, version)) => (u64::from_le_bytes(*mark), std::str::from_utf8(version).ok()?),
             None => (0, ""),
         };
-        let head =
-            Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0, mark };
+        let head = Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0, mark };
         Some((head, version))
     }
 }

@@ -333,7 +333,11 @@ fn check_custom(
             &resource.subresource(part).ok_or_else(missing)?.verbs
         }
     };
-    if verbs.iter().any(|allowed| allowed == verb) { Ok(()) } else { Err(Status::verb_not_supported(named(resource), verb)) }
+    if verbs.iter().any(|allowed| allowed == verb) {
+        Ok(())
+    } else {
+        Err(Status::verb_not_supported(named(resource), verb))
+    }
 }
 
 /// The resource as messages name it.

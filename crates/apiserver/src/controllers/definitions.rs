@@ -76,8 +76,7 @@ impl Followers {
 
 /// Cares for definitions until nobody tells of them any more.
 pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Work>, queues: Queues) {
-    let mut followers =
-        Followers { shared: shared.clone(), queues, tasks: JoinSet::new(), by_name: HashMap::new() };
+    let mut followers = Followers { shared: shared.clone(), queues, tasks: JoinSet::new(), by_name: HashMap::new() };
     for entry in shared.definitions.provided(None) {
         if let Some(resource) = entry.served.stored() {
             followers.follow(&format!("{}.{}", resource.plural, resource.group));

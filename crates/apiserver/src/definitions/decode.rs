@@ -65,7 +65,9 @@ fn free(text: &[u8], repeated: &mut Vec<String>) -> Result<Value, DecodeError> {
     let mut way = Way { path: String::new(), repeated };
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Free(&mut way).deserialize(&mut reader);
-    read.map_err(|error| DecodeError::new(if error.is_syntax() { "exceeded max depth".to_owned() } else { error.to_string() }))
+    read.map_err(|error| {
+        DecodeError::new(if error.is_syntax() { "exceeded max depth".to_owned() } else { error.to_string() })
+    })
 }
 
 /// Where in a text a value stands.
@@ -146,7 +148,10 @@ impl<'de> Visitor<'de> for Free<'_, '_> {
                 self.0.path.push('.');
             }
             self.0.path.push_str(&name);
-            if members.contains_key(&name) && !self.0.repeated.contains(&self.0.path) && self.0.repeated.len() < MAX_NOTES {
+            if members.contains_key(&name)
+                && !self.0.repeated.contains(&self.0.path)
+                && self.0.repeated.len() < MAX_NOTES
+            {
                 self.0.repeated.push(self.0.path.clone());
             }
             let value = fields.next_value_seed(Free(self.0))?;

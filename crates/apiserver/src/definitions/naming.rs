@@ -47,14 +47,15 @@ pub(super) fn settle(definition: &Value, taken: &Taken, now: &str) -> Outcome {
         true => Err(format!("{} is already in use", crate::gotext::quote(name))),
         false => Ok(()),
     };
-    let mut settle_one = |field: &str, reason: &'static str, others: &BTreeSet<String>, names: &mut Map<String, Value>| {
-        let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
-        let (wanted, held) = (text(asked), text(had));
-        match free(&wanted, others) {
-            Err(message) if wanted != held => conflict = Some((reason, message)),
-            _ => set(names, field, asked.get(field)),
-        }
-    };
+    let mut settle_one =
+        |field: &str, reason: &'static str, others: &BTreeSet<String>, names: &mut Map<String, Value>| {
+            let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
+            let (wanted, held) = (text(asked), text(had));
+            match free(&wanted, others) {
+                Err(message) if wanted != held => conflict = Some((reason, message)),
+                _ => set(names, field, asked.get(field)),
+            }
+        };
     settle_one("plural", "PluralConflict", &taken.resources, &mut names);
     settle_one("singular", "SingularConflict", &taken.resources, &mut names);
     let held: BTreeSet<&str> = short_names(had).collect();
@@ -115,8 +116,9 @@ fn approval(definition: &Value, conditions: &mut Conditions<'_>) {
         return;
     }
     let noted = definition["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
-    let is_address =
-        noted.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && !host.trim_start_matches('/').is_empty());
+    let is_address = noted
+        .split_once("://")
+        .is_some_and(|(scheme, host)| !scheme.is_empty() && !host.trim_start_matches('/').is_empty());
     let (status, reason, message) = match noted {
         "" => (
             "False",
@@ -189,7 +191,14 @@ mod tests {
         }
         let outcome = settle(&definition(asked, had), &taken, "now");
         let told = outcome.conditions.as_array().into_iter().flatten();
-        let told = told.map(|it| format!("{}={} {}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap(), it["reason"].as_str().unwrap()));
+        let told = told.map(|it| {
+            format!(
+                "{}={} {}",
+                it["type"].as_str().unwrap(),
+                it["status"].as_str().unwrap(),
+                it["reason"].as_str().unwrap()
+            )
+        });
         let told: Vec<String> = told.collect();
         assert_eq!(format!("{} {}", outcome.names, told.join(", ")), expected);
     }
@@ -197,7 +206,8 @@ mod tests {
     #[test]
     fn names_that_others_have_are_not_given() {
         let widget = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wi"]});
-        let all = r#"{"kind":"Widget","listKind":"WidgetList","plural":"widgets","shortNames":["wi"],"singular":"widget"}"#;
+        let all =
+            r#"{"kind":"Widget","listKind":"WidgetList","plural":"widgets","shortNames":["wi"],"singular":"widget"}"#;
         let accepted = "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted";
         check(widget.clone(), Value::Null, &[], &format!("{all} {accepted}"));
         check(widget.clone(), widget.clone(), std::slice::from_ref(&widget), &format!("{all} {accepted}"));

@@ -58,9 +58,8 @@ pub(super) fn prepare_update(resource: &Resource, part: Option<&str>, new: &mut 
 
 /// What is desired of an object.
 fn desired(members: &Members, separate_status: bool) -> impl Iterator<Item = (&String, &Value)> {
-    let observed = move |name: &str| {
-        matches!(name, "metadata" | "kind" | "apiVersion") || (separate_status && name == "status")
-    };
+    let observed =
+        move |name: &str| matches!(name, "metadata" | "kind" | "apiVersion") || (separate_status && name == "status");
     members.iter().filter(move |(name, _)| !observed(name))
 }
 
