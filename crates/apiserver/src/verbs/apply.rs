@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 
 use super::{
     Call, Writer,
-    create::{admit, ingest, outgoing},
-    native,
+    create::{admit, check_terminating, ingest, outgoing},
     ownership::{Owner, described, gvk},
-    stored, subresources, update,
+    subresources, update,
 };
 use crate::{
     body::Body,
+    definitions,
     identity::{check_grant, note_requester},
     json,
     object::{self, Metadata},
@@ -149,9 +149,7 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             }
             change => {
                 let made = || {
-                    let existing = call.existing().ok()?;
-                    let native = native(&call.shared.registry, &call.resource);
-                    let old = stored(&existing).ok()?.parse(&native.kind, &native.api_version());
+                    let old = writer.read(&*call.existing().ok()?).ok()?;
                     owner.apply(Some(&old), &config.value, options.force).ok()
                 };
                 update::answer(call, change.map_err(|status| status.in_terms_of(made))?)
@@ -182,6 +180,7 @@ async fn create(
     }
     update::check_names(call, &object)?;
     Metadata::of(&mut object).remove("resourceVersion");
+    check_terminating(call, &object)?;
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
@@ -194,14 +193,19 @@ async fn create(
 
 /// A merged object in its sparse form.
 pub(crate) fn restored(resource: &Resource, merged: Value, config: &Value) -> Result<Value, Status> {
-    let restored = schema::restore(&resource.schemas, resource.schema, merged);
+    let restored = match &resource.custom {
+        Some(_) => definitions::restore(resource, merged),
+        None => schema::restore(&resource.schemas, resource.schema, merged),
+    };
     let mut object = restored.map_err(|problem| {
         let (described, kind) = (described(config), gvk(config));
         Status::internal(format!(
             "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {kind}: {problem}"
         ))
     })?;
-    schema::sparse(&resource.schemas, resource.schema, &mut object);
+    if resource.custom.is_none() {
+        schema::sparse(&resource.schemas, resource.schema, &mut object);
+    }
     Ok(object)
 }
 

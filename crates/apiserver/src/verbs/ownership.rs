@@ -8,6 +8,8 @@ use super::{Call, native};
 use crate::{
     answer,
     apply::{ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale},
+    custom::Structural,
+    definitions::Custom,
     gotext,
     object::Metadata,
     registry::{Registry, Resource},
@@ -68,7 +70,9 @@ impl<'a> Owner<'a> {
     fn note(&self, object: &mut Value, managers: Managers) {
         set(object, managers);
         let native = native(self.registry, self.resource);
-        schema::sparse(&native.schemas, native.schema, object);
+        if native.custom.is_none() {
+            schema::sparse(&native.schemas, native.schema, object);
+        }
     }
 
     /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
@@ -223,14 +227,30 @@ impl Kind<'_> {
     }
 }
 
+impl Kind<'_> {
+    fn custom_version(&self, custom: &Custom, api_version: &str) -> Option<usize> {
+        let (group, version) = api_version.split_once('/')?;
+        custom.family.find(version).filter(|_| group == custom.family.group)
+    }
+}
+
 impl Versions for Kind<'_> {
     /// What is the same kind under the name of another group does not count.
     fn typed(&self, api_version: &str) -> Option<Typed<'_>> {
+        if let Some(custom) = &self.0.resource.custom {
+            let version = &custom.family.versions[self.custom_version(custom, api_version)?];
+            return Some(typed_by(&version.schema));
+        }
         let same_group = |resource: &&Arc<Resource>| resource.group == self.0.resource.group;
         self.resource(api_version).filter(same_group).map(|resource| typed(resource))
     }
 
     fn convert(&self, object: &Value, from: &str, to: &str) -> Value {
+        if let Some(custom) = &self.0.resource.custom {
+            let places = self.custom_version(custom, from).zip(self.custom_version(custom, to));
+            let converted = places.map(|(from, to)| custom.family.convert(vec![object.clone()], from, to));
+            return converted.and_then(Result::ok).and_then(|mut list| list.pop()).unwrap_or_else(|| object.clone());
+        }
         let mut object = object.clone();
         if let (Some(from), Some(to)) = (self.resource(from), self.resource(to))
             && !Arc::ptr_eq(from, to)
@@ -249,7 +269,15 @@ impl Versions for Kind<'_> {
     }
 }
 
+fn typed_by(schema: &Structural) -> Typed<'_> {
+    let (types, ty) = schema.merging();
+    Typed { types, ty }
+}
+
 fn typed(resource: &Resource) -> Typed<'_> {
+    if let Some(custom) = &resource.custom {
+        return typed_by(custom.schema());
+    }
     Typed { types: resource.schemas.merging(), ty: Types::structure(resource.schema) }
 }
 
@@ -320,7 +348,8 @@ fn user_agent(agent: &str) -> String {
 
 /// What a write to an object, or to a part of it, does not change whatever it says.
 fn reset(resource: &Resource, subresource: &str) -> Reset {
-    let fields: &[&[&str]] = match (subresource, resource.kind.as_str()) {
+    let kind = if resource.custom.is_some() { "" } else { resource.kind.as_str() };
+    let fields: &[&[&str]] = match (subresource, kind) {
         // The real server looks for this kind under a wrong name, and so resets nothing.
         (_, "ServiceCIDR") => &[],
         ("", "CertificateSigningRequest") => &[&["spec"], &["status"]],

@@ -43,9 +43,16 @@ impl Kind {
 }
 
 /// Refuses what is no patch.
-pub(crate) fn check_type(content_type: &str) -> Result<(), Status> {
-    Kind::of(content_type).map(drop).ok_or_else(Status::unsupported_patch)
+pub(crate) fn check_type(resource: &Resource, content_type: &str) -> Result<(), Status> {
+    match Kind::of(content_type) {
+        None | Some(Kind::Strategic) if resource.custom.is_some() => Err(Status::unsupported_body(CUSTOM)),
+        None => Err(Status::unsupported_patch()),
+        Some(_) => Ok(()),
+    }
 }
+
+/// The patches that custom resources take.
+const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// Changes the object the path names.
 pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
@@ -120,7 +127,10 @@ impl Patch {
 
     /// The text of an object after a patch that is not strategic.
     fn patched(&self, resource: &Resource, old: &Value) -> Result<Vec<u8>, Status> {
-        let text = schema::write(&resource.schemas, resource.schema, old);
+        let text = match &resource.custom {
+            Some(_) => serde_json::to_vec(old).unwrap_or_default(),
+            None => schema::write(&resource.schemas, resource.schema, old),
+        };
         let unreadable = || Status::internal_error("the stored object is not JSON");
         let mut document = Document::parse(&text).ok_or_else(unreadable)?;
         match &self.change {

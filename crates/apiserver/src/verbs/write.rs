@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_store::{Batch, CommitError, Committed, Expect, Key, Object, Revision};
+use orrery_store::{Batch, CommitError, Committed, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
 use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
@@ -10,7 +10,7 @@ use crate::{
     answer,
     field::FieldError,
     kinds,
-    object::{self, Metadata, SPACE_ANNOTATION},
+    object::{self, Metadata, SPACE_ANNOTATION, Written},
     registry::{Resource, Subresource},
     request::{ROOT, WriteOptions},
     schema,
@@ -129,7 +129,15 @@ impl<'a> Writer<'a> {
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_addresses(self.resource, &object, None, self.dry_run))?;
-        self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
+        match &self.resource.custom {
+            Some(custom) => {
+                kinds::check_type(self.resource, &object)?;
+                let verdict = kinds::judge_custom(self.resource, custom, None, &object, None);
+                self.refuse(&name, verdict.errors)?;
+                warnings.extend(verdict.warnings);
+            }
+            None => self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?,
+        }
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
@@ -141,11 +149,13 @@ impl<'a> Writer<'a> {
             if let Some(existing) = self.shared.store.get(&key) {
                 return Err(self.exists(&existing, &name));
             }
+            let content = self.content(&mut object)?;
             if self.dry_run {
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
-            let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            let content = if self.resource.custom.is_some() { content } else { object::encode(&object) };
+            let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
@@ -213,7 +223,7 @@ impl<'a> Writer<'a> {
         change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
         noted: &mut Vec<String>,
     ) -> Result<Option<Change>, Status> {
-        let old = stored(existing)?.parse(&self.resource.kind, &self.resource.api_version());
+        let old = self.read(existing)?;
         let mut new = change(&old, noted)?;
         if let Some(owner) = &self.owner {
             // Four checks of the real server find it in turn, and each lists it.
@@ -233,7 +243,7 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let old = self.read(&existing)?;
             let mut new = old.clone();
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
             change(&mut new);
@@ -310,7 +320,18 @@ impl<'a> Writer<'a> {
         if self.subresource.is_none() {
             self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(&sparse_old), self.dry_run))?;
         }
-        self.refuse(name, kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old))?;
+        match &self.resource.custom {
+            Some(custom) => {
+                kinds::check_type(self.resource, &new)?;
+                let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
+                self.refuse(name, verdict.errors)?;
+                warnings.extend(verdict.warnings);
+            }
+            None => {
+                let part = self.subresource;
+                self.refuse(name, kinds::validate_update(self.resource, self.shown, part, &new, &sparse_old))?;
+            }
+        }
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }
@@ -324,11 +345,12 @@ impl<'a> Writer<'a> {
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
+        let custom = self.resource.custom.as_ref().map(|_| self.content(new)).transpose()?;
         // What is only tried out is answered with fields that are never stored.
         if !self.dry_run && object::same_but_for_times(old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
-        let content = object::encode(new);
+        let content = custom.map_or_else(|| self.content(new), Ok)?;
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
@@ -347,6 +369,26 @@ impl<'a> Writer<'a> {
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// An existing object, complete, in the version that is written.
+    pub(super) fn read(&self, existing: &Object) -> Result<Value, Status> {
+        super::read(&self.shared.registry, self.resource, existing)
+    }
+
+    /// What is stored for an object. Custom resources may be stored in another version: what that does not know is gone
+    /// from the object too.
+    pub(super) fn content(&self, object: &mut Value) -> Result<Content, Status> {
+        let Some(custom) = &self.resource.custom else { return Ok(object::encode(object)) };
+        let family = &custom.family;
+        let written = Written { version: &family.stored().name, mark: family.stored().mark };
+        if custom.is_stored() {
+            return Ok(object::encode_as(object, written));
+        }
+        let stored = family.convert(vec![object.clone()], custom.version, family.storage)?;
+        let content = object::encode_as(stored.first().unwrap_or(&Value::Null), written);
+        *object = family.read(stored, family.storage, custom.version)?.pop().unwrap_or_default();
+        Ok(content)
     }
 
     fn place(&self) -> Place<'_> {
