@@ -126,9 +126,9 @@ fn filter<'v>(values: Found<'v>, keep: impl Fn(&Cow<'v, Value>) -> Result<bool, 
     Ok(found)
 }
 
-fn compare(item: &Cow<'_, Value>, left: &[Step], operator: &str, right: &[Step]) -> Result<bool, String> {
+fn compare(item: &Value, left: &[Step], operator: &str, right: &[Step]) -> Result<bool, String> {
     let side = |steps: &[Step]| {
-        let mut found = all(vec![item.clone()], steps)?;
+        let mut found = all(vec![Cow::Borrowed(item)], steps)?;
         match found.len() {
             0 | 1 => Ok(found.pop()),
             _ => Err("can only compare one element at a time".to_owned()),

@@ -38,7 +38,8 @@ impl Pruning {
                         self.below(Step::Field(name), |pruning| pruning.value(value, known, false, preserve));
                         return true;
                     }
-                    if !preserve && !(is_meta && self.path.is_empty()) {
+                    let is_told = !is_meta || !self.path.is_empty();
+                    if !preserve && is_told {
                         let dot = if self.path.is_empty() { "" } else { "." };
                         self.dropped.push(format!("{}{dot}{name}", self.path));
                     }

@@ -16,13 +16,13 @@ pub(super) fn is_isbn_10(text: &str) -> bool {
     let last = if last == "X" { Some(10) } else { last.parse::<u32>().ok() };
     let (Some(first), Some(last)) = (digits(first).filter(|digits| digits.len() == 9), last) else { return false };
     let sum: u32 = first.iter().chain([&last]).zip(1..).map(|(digit, weight)| digit * weight).sum();
-    sum % 11 == 0
+    sum.is_multiple_of(11)
 }
 
 pub(super) fn is_isbn_13(text: &str) -> bool {
     let Some(digits) = digits(text).filter(|digits| digits.len() == 13) else { return false };
     let sum: u32 = digits.iter().zip([1, 3].iter().cycle()).map(|(digit, weight)| digit * weight).sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 pub(super) fn is_credit_card(text: &str) -> bool {
@@ -33,7 +33,7 @@ pub(super) fn is_credit_card(text: &str) -> bool {
     let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
     let places = digits.iter().rev().enumerate();
     let sum: u32 = places.map(|(at, digit)| if at % 2 == 1 { doubled(*digit) } else { *digit }).sum();
-    CARD.is_match(&joined) && sum % 10 == 0
+    CARD.is_match(&joined) && sum.is_multiple_of(10)
 }
 
 pub(super) fn is_social_security(text: &str) -> bool {

@@ -220,11 +220,5 @@ fn is_integer(number: f64) -> bool {
 }
 
 fn go_float(number: f64) -> String {
-    Number::from_f64(number).map_or_else(
-        || number.to_string(),
-        |number| {
-            let text = gotext::plain(&Value::Number(number));
-            text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-        },
-    )
+    Number::from_f64(number).map_or_else(|| number.to_string(), |number| gotext::plain(&Value::Number(number)))
 }
