@@ -12,7 +12,14 @@ mod json;
 mod known;
 mod normal;
 
-use std::{collections::BTreeMap, io::Read, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    num::NonZero,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use orrery_apiserver::{Config, Server};
 use orrery_store::Store;
@@ -26,43 +33,28 @@ use crate::{
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(200);
 
-#[tokio::test(start_paused = true)]
-async fn recorded_conversations_are_answered_equally() {
-    let store = Store::memory(orrery_store::Config::default()).unwrap();
-    let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
-    let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
-    let server = Server::new(store.clone(), config);
-    server.bootstrap().await.unwrap();
-    let _controllers = server.start_controllers();
-    let cluster = Cluster { server, store };
+/// The recorded files, those that take longest first.
+const RECORDED: [&str; 7] = ["kinds", "verbs", "apply", "areas", "damaged", "crds", "rbac"];
+
+#[test]
+fn recorded_conversations_are_answered_equally() {
     let known = Known::load();
     let only = std::env::var("REPLAY_ONLY").ok();
     let foreign = std::env::var("REPLAY_CASES").ok();
-    let recorded = vec!["verbs", "kinds", "rbac", "damaged", "areas", "apply", "crds"];
-    let files = foreign.as_deref().map_or(recorded, |file| vec![file]);
-    let mut differing = BTreeMap::new();
-    let mut names = Vec::new();
-    for (number, file) in files.into_iter().enumerate() {
-        let (mut all, mut equal) = (0, 0);
-        for case in cases(file) {
-            if only.as_deref().is_some_and(|part| !case.name.contains(part)) {
-                continue;
-            }
-            // As long as the names of the recorder: they decide where lines of YAML are folded.
-            let namespace = format!("rq-{number:09}-{all}");
-            let patience = if known.contains(&case.name) || foreign.is_some() { SHORT } else { LONG };
-            let found = case.replay(&cluster, &namespace, patience).await;
-            all += 1;
-            equal += usize::from(found.is_empty());
-            names.push(case.name.clone());
-            if !found.is_empty() {
-                differing.insert(case.name, found);
-            }
-        }
-        println!(
-            "{file}: {equal} of {all} equal ({:.1} %)",
-            100.0 * f64::from(u32::try_from(equal).unwrap()) / (all.max(1) as f64)
-        );
+    let files = foreign.as_deref().map_or(RECORDED.to_vec(), |file| vec![file]);
+    let waiting = Mutex::new(files.into_iter().enumerate());
+    let replay = Replay { known: &known, only: only.as_deref(), foreign: foreign.is_some() };
+    let next = || waiting.lock().unwrap().next();
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let played: Vec<Played> = std::thread::scope(|scope| {
+        let work = || std::iter::from_fn(next).map(|(number, file)| replay.file(number, file)).collect::<Vec<_>>();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let (mut names, mut differing) = (Vec::new(), BTreeMap::new());
+    for file in played {
+        names.extend(file.names);
+        differing.extend(file.differing);
     }
     if only.is_some() || foreign.is_some() {
         let shown = differing.iter().map(|(name, found)| format!("{name}\n{}", found.join("\n")));
@@ -83,6 +75,56 @@ async fn recorded_conversations_are_answered_equally() {
     assert!(new.is_empty(), "{} cases differ that are not in tests/differences.toml", new.len());
     assert!(stale.is_empty(), "these cases are equal now; take them out of tests/differences.toml: {stale:#?}");
     known.check_document();
+}
+
+/// How cases are replayed.
+struct Replay<'a> {
+    known: &'a Known,
+    /// Part of the names of the cases that are wanted.
+    only: Option<&'a str>,
+    /// Whether the cases are others than ours.
+    foreign: bool,
+}
+
+/// What became of the cases of a file.
+#[derive(Default)]
+struct Played {
+    names: Vec<String>,
+    differing: BTreeMap<String, Vec<String>>,
+}
+
+impl Replay<'_> {
+    /// Replays a file against a server of its own, whose clock runs as fast as it can.
+    fn file(&self, number: usize, file: &str) -> Played {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let played = runtime.block_on(self.played(number, file));
+        let (all, equal) = (played.names.len(), played.names.len() - played.differing.len());
+        println!("{file}: {equal} of {all} equal ({:.1} %)", 100.0 * equal as f64 / all.max(1) as f64);
+        played
+    }
+
+    async fn played(&self, number: usize, file: &str) -> Played {
+        let store = Store::memory(orrery_store::Config::default()).unwrap();
+        let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
+        let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
+        let server = Server::new(store.clone(), config);
+        server.bootstrap().await.unwrap();
+        let _controllers = server.start_controllers();
+        let cluster = Cluster { server, store };
+        let mut played = Played::default();
+        let wanted = |case: &Case| self.only.is_none_or(|part| case.name.contains(part));
+        for (place, case) in cases(file).into_iter().filter(wanted).enumerate() {
+            // As long as the names of the recorder: they decide where lines of YAML are folded.
+            let namespace = format!("rq-{number:09}-{place}");
+            let patience = if self.known.contains(&case.name) || self.foreign { SHORT } else { LONG };
+            let found = case.replay(&cluster, &namespace, patience).await;
+            played.names.push(case.name.clone());
+            if !found.is_empty() {
+                played.differing.insert(case.name, found);
+            }
+        }
+        played
+    }
 }
 
 fn cases(file: &str) -> Vec<Case> {
