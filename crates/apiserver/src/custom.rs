@@ -4,6 +4,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod definition;
+pub(crate) mod numbers;
 pub(crate) mod open_api;
 mod structural;
 
