@@ -31,7 +31,7 @@ const PARTIAL: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadat
 
 /// Whether objects of a resource have a form in protobuf. Those that are not built in have none.
 pub(crate) fn has_form(resource: &Resource) -> bool {
-    resource.schemas.get(resource.schema).message
+    resource.custom.is_none() && resource.schemas.get(resource.schema).message
 }
 
 /// The type of the options of a deletion, which come in protobuf too.

@@ -1,5 +1,7 @@
 //! Protobuf: the bytes of Kubernetes' own encoder, every kind in both directions, and what clients send and get.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod captured;
 #[path = "../support/client.rs"]
 mod client;
