@@ -32,7 +32,8 @@ fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-fn fill_in(value: &mut Value, node: &Node) {
+/// Fills in defaults alone.
+pub(in crate::custom) fn fill_in(value: &mut Value, node: &Node) {
     match value {
         Value::Object(fields) => {
             for (name, property) in &node.properties {
