@@ -208,7 +208,8 @@ impl<'a> Writer<'a> {
                 owner.update(&old, &mut new).map_err(refuse)?;
             }
             self.check_version(&new, &existing, name)?;
-            let mut new = self.prepare(new, &old, name, &mut noted)?;
+            let prepared = self.prepare(new, &old, name, &mut noted);
+            let mut new = prepared.inspect_err(|_| warnings.append(&mut noted))?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
                 warnings.append(&mut noted);
                 return Ok(change);
@@ -300,8 +301,9 @@ impl<'a> Writer<'a> {
             Some(custom) => {
                 kinds::check_type(self.resource, &new)?;
                 let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
-                self.refuse(name, verdict.errors)?;
+                // What is only warned of is told even if something else is refused.
                 warnings.extend(verdict.warnings);
+                self.refuse(name, verdict.errors)?;
             }
             None => {
                 let part = self.subresource;
