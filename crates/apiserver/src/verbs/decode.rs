@@ -154,6 +154,32 @@ fn summary(body: &[u8]) -> String {
     if body.len() > SHOWN { format!("{text} ...") } else { text }
 }
 
+/// Reads what a patch has made of an object; what is wrong with it is said in words for users. It may have become an object of
+/// another kind, which is then read as one, and found not to be one of this kind.
+pub(crate) fn patched(registry: &Registry, resource: &Resource, json: &[u8]) -> Result<schema::Decoded, String> {
+    if let Some(custom) = &resource.custom {
+        return definitions::decode(resource, custom, json).map_err(|error| error.to_string());
+    }
+    let (api_version, kind) =
+        schema::type_meta(json).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let own = resource.api_version();
+    let api_version = if api_version.is_empty() { &own } else { &api_version };
+    let kind = if kind.is_empty() { &resource.kind } else { &kind };
+    let read = |schema| schema::decode(&resource.schemas, schema, json).map_err(|error| error.to_string());
+    if *api_version == own && *kind == resource.kind {
+        return read(resource.schema);
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let Some(other) = registry.kind(group, version, kind) else {
+        let (kind, version) = (gotext::quote(kind), gotext::quote(api_version));
+        return Err(format!(
+            "no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:110\""
+        ));
+    };
+    read(other.schema)?;
+    Err(format!("converting ({version}.{kind}) to ({}): unknown conversion", answer::go_type(resource)))
+}
+
 /// Refuses a body that says it is something else.
 fn check_type(
     registry: &Registry,
