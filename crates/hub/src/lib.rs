@@ -1,6 +1,8 @@
 //! What the control plane decides: spaces, projects, placement, transform, status.
 
-pub mod ledger;
+pub mod delivery;
 pub mod pack;
 pub mod placement;
+pub mod preview;
+pub mod status;
 pub mod transform;
