@@ -4,6 +4,7 @@ mod answer;
 mod apply;
 mod body;
 mod controllers;
+mod custom;
 pub mod discovery;
 pub mod field;
 pub mod format;

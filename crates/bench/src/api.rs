@@ -9,7 +9,6 @@ mod start;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -17,8 +16,9 @@ use tokio::runtime::Runtime;
 pub(crate) use self::process::{ServeOptions, serve};
 use self::{connection::Api, process::Process};
 use crate::{
+    measurement::{self, Measurement},
     output::Output,
-    report::{Line, Report},
+    report::Report,
 };
 
 /// What the user asks for.
@@ -46,13 +46,7 @@ struct Bench {
     theirs: Option<Api>,
 }
 
-/// One measurement: its name, and what makes its lines of the report.
-struct Measurement {
-    name: &'static str,
-    run: fn(&Bench) -> anyhow::Result<Vec<Line>>,
-}
-
-const MEASUREMENTS: &[Measurement] = &[
+const MEASUREMENTS: &[Measurement<Bench>] = &[
     Measurement { name: "requests", run: requests::measure },
     Measurement { name: "spaces", run: spaces::measure },
     Measurement { name: "start", run: start::measure },
@@ -60,22 +54,13 @@ const MEASUREMENTS: &[Measurement] = &[
 
 /// Runs the measurements and prints the report.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|word| name.contains(word.as_str()));
-    let chosen: Vec<&Measurement> = MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)).collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
-        anyhow::bail!("no measurement has such a name; there are {}", names.join(", "));
-    }
+    let chosen = measurement::choose(MEASUREMENTS, &options.only)?;
     let bench = Bench {
         directory: crate::output::directory(options.directory.as_deref())?,
         runtime: Runtime::new()?,
         theirs: options.against.as_deref().map(Api::read).transpose()?,
     };
-    let mut lines = Vec::new();
-    for (number, measurement) in chosen.iter().enumerate() {
-        eprintln!("[{}/{}] {}", number + 1, chosen.len(), measurement.name);
-        lines.extend((measurement.run)(&bench).with_context(|| format!("cannot measure {}", measurement.name))?);
-    }
+    let lines = measurement::run(&chosen, &bench)?;
     let mut setting = crate::output::setting(bench.directory.path())?;
     setting.push("client and server share the cores; one connection over TLS for each request in flight".to_owned());
     if let Some(theirs) = &bench.theirs {

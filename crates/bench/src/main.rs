@@ -1,6 +1,7 @@
 //! Benchmarks of the store, and load against any Kubernetes API.
 
 mod api;
+mod measurement;
 mod output;
 mod report;
 mod sample;

@@ -28,8 +28,9 @@ use tokio::runtime::Runtime;
 pub(crate) use self::child::{ChildOptions, run_child};
 use self::population::Fifth;
 use crate::{
+    measurement::{self, Measurement},
     output::{self, Output},
-    report::{Line, Report},
+    report::Report,
 };
 
 /// What the user asks for.
@@ -46,13 +47,7 @@ pub(crate) struct Options {
     output: Output,
 }
 
-/// One measurement: its name, and what makes its lines of the report.
-struct Measurement {
-    name: &'static str,
-    run: fn(&Bench) -> anyhow::Result<Vec<Line>>,
-}
-
-const MEASUREMENTS: &[Measurement] = &[
+const MEASUREMENTS: &[Measurement<Bench>] = &[
     Measurement { name: "durable-puts", run: durable_puts::measure },
     Measurement { name: "single-put", run: single_put::measure },
     Measurement { name: "point-read", run: point_read::measure },
@@ -73,18 +68,9 @@ struct Bench {
 
 /// Runs the measurements and prints the report.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|word| name.contains(word.as_str()));
-    let chosen: Vec<&Measurement> = MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)).collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
-        anyhow::bail!("no measurement has such a name; there are {}", names.join(", "));
-    }
+    let chosen = measurement::choose(MEASUREMENTS, &options.only)?;
     let bench = Bench::new(options.directory.as_deref())?;
-    let mut lines = Vec::new();
-    for (number, measurement) in chosen.iter().enumerate() {
-        eprintln!("[{}/{}] {}", number + 1, chosen.len(), measurement.name);
-        lines.extend((measurement.run)(&bench).with_context(|| format!("cannot measure {}", measurement.name))?);
-    }
+    let lines = measurement::run(&chosen, &bench)?;
     let setting = output::setting(bench.directory.path())?;
     let comparison = "the least that this machine needs for the same, measured in the same run";
     options.output.print(&Report { version: env!("CARGO_PKG_VERSION"), setting, comparison, lines })

@@ -1,5 +1,7 @@
 //! How the values of a kind are merged: what is one value, what has parts, and what tells the items of a list apart.
 
+mod structural;
+
 use std::collections::HashMap;
 
 use serde_json::Value;

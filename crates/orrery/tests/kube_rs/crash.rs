@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -22,6 +22,7 @@ use orrery_testkit::{
     kubectl::{Kubectl, Version},
 };
 use parking_lot::Mutex;
+use tokio::sync::watch::Sender;
 
 use crate::{config_map, revision};
 
@@ -36,8 +37,16 @@ struct Load {
     /// What was acknowledged, and at which revision.
     acknowledged: Mutex<BTreeMap<String, u64>>,
     by_kubectl: Mutex<BTreeSet<String>>,
-    count: AtomicUsize,
+    /// How many writes were acknowledged.
+    count: Sender<usize>,
     stop: AtomicBool,
+}
+
+impl Load {
+    /// Waits until so many writes were acknowledged.
+    async fn until(&self, writes: usize) {
+        self.count.subscribe().wait_for(|count| *count >= writes).await.expect("the sender is there");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +64,12 @@ async fn resumed_clients_miss_nothing_and_see_nothing_twice() {
     let watched = tokio::spawn(watch(api.clone(), from));
     let (store, writer) = reflector::store();
     let reflected = watcher(api.clone(), watcher::Config::default().streaming_lists());
-    let reflected = reflector(writer, reflected.default_backoff()).for_each(|_| std::future::ready(()));
+    let reflections = Sender::new(());
+    let mut reflection = reflections.subscribe();
+    let reflected = reflector(writer, reflected.default_backoff()).for_each(move |_| {
+        reflections.send_replace(());
+        std::future::ready(())
+    });
     let reflected = tokio::spawn(reflected);
     let writers: Vec<_> = (0..4).map(|number| tokio::spawn(write(api.clone(), number, load.clone()))).collect();
     let kubectl = std::thread::spawn({
@@ -64,11 +78,11 @@ async fn resumed_clients_miss_nothing_and_see_nothing_twice() {
     });
 
     for round in 1..=rounds {
-        until(|| load.count.load(Ordering::Relaxed) >= round * WRITES).await;
+        load.until(round * WRITES).await;
         program.kill();
         program = start(directory.path(), &address);
     }
-    until(|| load.count.load(Ordering::Relaxed) >= (rounds + 1) * WRITES).await;
+    load.until((rounds + 1) * WRITES).await;
     load.stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.expect("a writer ends in order");
@@ -81,11 +95,11 @@ async fn resumed_clients_miss_nothing_and_see_nothing_twice() {
     let there: BTreeMap<String, u64> = listed.iter().map(|object| (object.name_any(), revision(object))).collect();
     check(&load, &events, &there);
     assert_eq!(events.last().map(|(_, revision)| *revision), Some(revision(&last)));
-    until(|| {
+    let reflects = |_: &()| {
         store.state().iter().map(|object| (object.name_any(), revision(object.as_ref()))).collect::<BTreeMap<_, _>>()
             == there
-    })
-    .await;
+    };
+    reflection.wait_for(reflects).await.expect("the reflector runs");
     reflected.abort();
     program.stop();
 }
@@ -121,7 +135,7 @@ async fn write(api: Api<ConfigMap>, writer: usize, load: Arc<Load>) {
         match api.create(&PostParams::default(), &config_map(&name, "1")).await {
             Ok(made) => {
                 load.acknowledged.lock().insert(name, revision(&made));
-                load.count.fetch_add(1, Ordering::Relaxed);
+                load.count.send_modify(|count| *count += 1);
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -175,11 +189,5 @@ async fn retry<T>(ask: impl AsyncFn() -> kube::Result<T>) -> T {
             Err(kube::Error::Api(status)) => panic!("{status}"),
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
-    }
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::time::sleep(PAUSE).await;
     }
 }
