@@ -34,10 +34,10 @@ const NAMES: [&str; 17] = [
 
 fuzz_target!(|input: (u8, Vec<(u8, String)>, Vec<u8>)| {
     let (topic, properties, payload) = input;
-    let name = |number: u8| NAMES[usize::from(number) % NAMES.len()].to_owned();
+    let name = |number: u8| NAMES[usize::from(number) % NAMES.len()].into();
     let packet = Packet {
         topic: TOPICS[usize::from(topic) % TOPICS.len()].to_owned(),
-        properties: properties.into_iter().map(|(number, value)| (name(number), value)).collect(),
+        properties: properties.into_iter().map(|(number, value)| (name(number), value.into())).collect(),
         payload: payload.into(),
         content_type: None,
     };

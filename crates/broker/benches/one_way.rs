@@ -175,7 +175,11 @@ async fn raw_pair(port: u16) -> f64 {
     let sender = tokio::spawn(async move {
         for packet in packets {
             let properties = PublishProperties {
-                user_properties: packet.properties,
+                user_properties: packet
+                    .properties
+                    .into_iter()
+                    .map(|(name, value)| (name.into_owned(), value.into_owned()))
+                    .collect(),
                 content_type: packet.content_type,
                 ..Default::default()
             };

@@ -14,17 +14,17 @@ use crate::access::{Clients, Role};
 pub const FILE: &str = "mosquitto.acl";
 
 /// The whole file for these clients. A client that is not listed may do nothing: mosquitto denies what no line allows.
-pub fn render<'a>(roles: impl IntoIterator<Item = &'a Role>) -> String {
+pub fn render<'a>(users: impl IntoIterator<Item = (&'a str, &'a Role)>) -> String {
     let mut text = String::from(
         "# Written by orrery, and written again whenever a cluster comes or goes: changes by hand are lost.\n\
          # In mosquitto.conf:  acl_file <this file>, and with client certificates  use_identity_as_username true\n\
          # mosquitto reads it when it starts and on SIGHUP.\n",
     );
-    for role in roles {
+    for (user, role) in users {
         let rights = role.rights();
         let lines = [("write", &rights.publish), ("read", &rights.receive)];
         // Writing to a string cannot fail.
-        let _ok = writeln!(text, "\nuser {role}");
+        let _ok = writeln!(text, "\nuser {user}");
         for (right, filters) in lines {
             for filter in filters {
                 let _ok = writeln!(text, "topic {right} {filter}");
@@ -49,10 +49,14 @@ pub fn write(path: &Path, text: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Keeps the file as the clients are until nobody can change them any more, or until it is dropped.
-pub async fn keep(path: PathBuf, mut clients: watch::Receiver<Clients>) {
+/// Keeps the file as the clients are until nobody can change them any more, or until it is dropped. Those of `always` are in it
+/// whoever comes and goes, under names of their own.
+pub async fn keep(path: PathBuf, always: Vec<(String, Role)>, mut clients: watch::Receiver<Clients>) {
     loop {
-        let text = render(clients.borrow_and_update().values().map(|client| &client.role));
+        let always = always.iter().map(|(user, role)| (user.as_str(), role));
+        let text = render(
+            always.chain(clients.borrow_and_update().iter().map(|(user, client)| (user.as_str(), &client.role))),
+        );
         let target = path.clone();
         let written = tokio::task::spawn_blocking(move || write(&target, &text)).await;
         match written.unwrap_or_else(|error| Err(io::Error::other(error))) {
@@ -79,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_client_has_its_lines() {
-        let text = render([&role("agent.cluster1"), &role("source.hub1")]);
+        let text = render([("agent.cluster1", &role("agent.cluster1")), ("hub", &role("source.hub1"))]);
         let rules: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         assert_eq!(
             rules,
@@ -93,7 +97,7 @@ mod tests {
                 "topic read /sources/+/resync/clusters/manifestsstatus",
                 "topic read sources/+/clusters/cluster1/sourceevents",
                 "topic read sources/+/sourcebroadcast",
-                "user source.hub1",
+                "user hub",
                 "topic write /sources/hub1/clusters/+/manifests",
                 "topic write /sources/hub1/resync/clusters/manifestsstatus",
                 "topic write sources/hub1/clusters/+/sourceevents",
@@ -124,12 +128,15 @@ mod tests {
         let path = dir.path().join(FILE);
         let access = Access::default();
         access.admit(Client::with_certificate(role("agent.cluster1")));
-        let keeping = tokio::spawn(keep(path.clone(), access.subscribe()));
+        let keeping = tokio::spawn(keep(path.clone(), vec![("hub".into(), role("source.hub1"))], access.subscribe()));
         access.admit(Client::with_certificate(role("agent.cluster2")));
         access.expel(&role("agent.cluster1"));
         drop(access);
         keeping.await.unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains("user agent.cluster2\n") && !text.contains("cluster1"), "{text}");
+        assert!(
+            text.contains("user hub\n") && text.contains("user agent.cluster2\n") && !text.contains("cluster1"),
+            "{text}"
+        );
     }
 }

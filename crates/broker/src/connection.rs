@@ -172,7 +172,13 @@ struct Reader<R> {
 impl<R: AsyncRead + Unpin> Reader<R> {
     /// The first packet, which must be CONNECT.
     async fn introduction(&mut self) -> Result<Box<Connect>, End> {
+        /// Type and flags of a CONNECT.
+        const CONNECT: u8 = 0x10;
         loop {
+            // Whoever speaks another protocol is told at once, however long the packet would be that it did not mean.
+            if self.buffer.first().is_some_and(|first| *first != CONNECT) {
+                return Err(Fault::Protocol("a connection begins with CONNECT").into());
+            }
             match wire::read(&mut self.buffer, self.max_packet)? {
                 Some(Request::Connect(connect)) => return Ok(connect),
                 Some(_) => return Err(Fault::Protocol("a connection begins with CONNECT").into()),
@@ -292,5 +298,39 @@ impl Conversation<'_> {
             waiting = self.guest.outbox.answer(|_| {});
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, Config};
+
+    /// How a connection ends on which the client writes these bytes and then stays.
+    async fn end_of(written: &[u8]) -> End {
+        let exchange = Exchange::new(Config::default(), Access::default());
+        let (mut client, server) = tokio::io::duplex(1024);
+        client.write_all(written).await.unwrap();
+        serve(server, None, &exchange).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_introduce_itself_is_given_up() {
+        let began = tokio::time::Instant::now();
+        for beginning in [&[][..], &[0x10], &[0x10, 200]] {
+            let end = end_of(beginning).await;
+            assert!(matches!(end, End::Silent), "{beginning:x?}: {end}");
+        }
+        assert_eq!(began.elapsed(), 3 * Config::default().limits.introduction);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_speaks_another_protocol_is_not_waited_for() {
+        let began = tokio::time::Instant::now();
+        for beginning in [&b"G"[..], &[0x16], &[0x11], &[0xc0]] {
+            let end = end_of(beginning).await;
+            assert!(matches!(end, End::Fault(Fault::Protocol(_))), "{beginning:x?}: {end}");
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

@@ -104,6 +104,31 @@ fn method_name(method: &http::Method) -> &'static str {
     }
 }
 
+/// What one name shows, for each set of labels.
+pub(crate) struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    values: Vec<(String, u64)>,
+}
+
+impl Metric {
+    /// A number that goes up and down.
+    pub(crate) fn gauge(name: &'static str, help: &'static str, value: u64) -> Self {
+        Self { name, kind: "gauge", help, values: vec![(String::new(), value)] }
+    }
+
+    /// A number that only grows.
+    pub(crate) fn counter(name: &'static str, help: &'static str, value: u64) -> Self {
+        Self::counters(name, help, vec![(String::new(), value)])
+    }
+
+    /// Numbers that only grow, by their labels.
+    pub(crate) fn counters(name: &'static str, help: &'static str, values: Vec<(String, u64)>) -> Self {
+        Self { name, kind: "counter", help, values }
+    }
+}
+
 /// What a running hub knows of itself.
 pub(crate) struct Snapshot<'a> {
     pub(crate) requests: &'a Requests,
@@ -112,6 +137,8 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) expiries: Vec<(&'static str, i64)>,
     /// Whether this hub runs the controllers.
     pub(crate) leads: bool,
+    /// What further parts know of themselves.
+    pub(crate) further: Vec<Metric>,
 }
 
 impl Snapshot<'_> {
@@ -155,6 +182,12 @@ impl Snapshot<'_> {
             "Whether this hub runs the controllers.",
             u8::from(self.leads),
         );
+        for Metric { name, kind, help, values } in &self.further {
+            out.begin(name, kind, help);
+            for (labels, value) in values {
+                out.line(name, labels, value);
+            }
+        }
         if let Some(bytes) = resident_bytes() {
             out.single("process_resident_memory_bytes", "gauge", "Memory in use.", bytes);
         }
@@ -179,12 +212,15 @@ impl Text {
     }
 
     fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+        let _ = match labels {
+            "" => writeln!(self.0, "{name} {value}"),
+            labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
+        };
     }
 
     fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.begin(name, kind, help);
-        let _ = writeln!(self.0, "{name} {value}");
+        self.line(name, "", value);
     }
 }
 

@@ -8,12 +8,13 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use orrery_store::etcd;
+use orrery_works::{SourceId, mqtt};
 use serde::Deserialize;
 
 use crate::{
     cli::Usage,
     logs,
-    up::{Config, Listen, StoreChoice, Url},
+    up::{BrokerChoice, BrokerUrl, Config, Listen, Outside, StoreChoice, Url},
 };
 
 /// Settings of `orrery up`, none of which must be given. In a file they have the names that they have as flags.
@@ -35,6 +36,33 @@ pub(crate) struct Settings {
     /// A further name or address in the serving certificate; can be repeated
     #[arg(long, value_name = "NAME", env = "ORRERY_TLS_SAN", value_delimiter = ',')]
     tls_san: Vec<String>,
+    /// Where the built-in broker listens with TLS; port 0 picks one [default: 127.0.0.1:8883]
+    #[arg(long, value_name = "ADDR:PORT", env = "ORRERY_MQTT")]
+    mqtt: Option<Listen>,
+    /// Where the built-in broker listens without TLS, besides [default: nowhere]
+    #[arg(long, value_name = "ADDR:PORT", env = "ORRERY_MQTT_PLAINTEXT")]
+    mqtt_plaintext: Option<Listen>,
+    /// A broker outside: mqtts://HOST[:PORT], or mqtt:// without TLS; no built-in one is started then
+    #[arg(long, value_name = "URL", env = "ORRERY_BROKER")]
+    broker: Option<String>,
+    /// The authority that signed the outside broker's certificate, as PEM; needed with mqtts://
+    #[arg(long, value_name = "FILE", env = "ORRERY_BROKER_CA")]
+    broker_ca: Option<PathBuf>,
+    /// The client certificate for the outside broker, as PEM
+    #[arg(long, value_name = "FILE", env = "ORRERY_BROKER_CERT")]
+    broker_cert: Option<PathBuf>,
+    /// The key of the client certificate for the outside broker, as PEM
+    #[arg(long, value_name = "FILE", env = "ORRERY_BROKER_KEY")]
+    broker_key: Option<PathBuf>,
+    /// The user of the outside broker
+    #[arg(long, value_name = "NAME", env = "ORRERY_BROKER_USERNAME")]
+    broker_username: Option<String>,
+    /// A file with the password of the user of the outside broker
+    #[arg(long, value_name = "FILE", env = "ORRERY_BROKER_PASSWORD_FILE")]
+    broker_password_file: Option<PathBuf>,
+    /// The name of this installation among sources of works: a-z, 0-9 and - [default: made once and kept]
+    #[arg(long, value_name = "ID", env = "ORRERY_SOURCE_ID")]
+    source_id: Option<String>,
     /// Where objects are kept: embedded, or etcd://HOST:PORT[,HOST:PORT…] [default: embedded]
     #[arg(long, value_name = "STORE", env = "ORRERY_STORE")]
     store: Option<String>,
@@ -92,6 +120,15 @@ impl Settings {
             external_url: self.external_url.or(other.external_url),
             in_cluster_url: self.in_cluster_url.or(other.in_cluster_url),
             tls_san: if self.tls_san.is_empty() { other.tls_san } else { self.tls_san },
+            mqtt: self.mqtt.or(other.mqtt),
+            mqtt_plaintext: self.mqtt_plaintext.or(other.mqtt_plaintext),
+            broker: self.broker.or(other.broker),
+            broker_ca: self.broker_ca.or(other.broker_ca),
+            broker_cert: self.broker_cert.or(other.broker_cert),
+            broker_key: self.broker_key.or(other.broker_key),
+            broker_username: self.broker_username.or(other.broker_username),
+            broker_password_file: self.broker_password_file.or(other.broker_password_file),
+            source_id: self.source_id.or(other.source_id),
             store: self.store.or(other.store),
             etcd_ca: self.etcd_ca.or(other.etcd_ca),
             etcd_cert: self.etcd_cert.or(other.etcd_cert),
@@ -108,7 +145,7 @@ impl Settings {
         if let Some(name) = self.tls_san.iter().find(|name| !is_name(name)) {
             return Err(Usage(format!("tls-san {name:?} is neither a DNS name nor an IP address")).into());
         }
-        let store = self.store_choice()?;
+        let (store, broker, source_id) = (self.store_choice()?, self.broker_choice()?, self.source()?);
         let usual = Config::new(self.data_dir.unwrap_or_else(|| PathBuf::from("./orrery-data")));
         Ok(Config {
             listen: self.listen.unwrap_or(usual.listen),
@@ -116,6 +153,8 @@ impl Settings {
             in_cluster_url: self.in_cluster_url,
             tls_sans: self.tls_san,
             store,
+            broker,
+            source_id,
             kubeconfig_out: self.kubeconfig_out,
             ..usual
         })
@@ -166,28 +205,90 @@ impl Settings {
     }
 
     fn etcd_identity(&self) -> anyhow::Result<Option<etcd::Identity>> {
-        match (&self.etcd_cert, &self.etcd_key) {
-            (Some(certificate), Some(key)) => {
-                let (certificate, key) = (read(certificate, "etcd-cert")?, read(key, "etcd-key")?);
-                Ok(Some(etcd::Identity { certificate, key }))
-            }
-            (None, None) => Ok(None),
-            _ => Err(wrong("etcd-cert and etcd-key are given together or not at all".to_owned())),
-        }
+        let pair = both(["etcd-cert", "etcd-key"], [&self.etcd_cert, &self.etcd_key])?;
+        Ok(pair.map(|[certificate, key]| etcd::Identity { certificate, key }))
     }
 
     fn etcd_credentials(&self) -> anyhow::Result<Option<etcd::Credentials>> {
-        match (&self.etcd_username, &self.etcd_password_file) {
-            (Some(user), Some(file)) => {
-                let password =
-                    String::from_utf8(read(file, "etcd-password-file")?).context("the password is not text")?;
-                let password = password.trim_end_matches(['\n', '\r']).to_owned();
-                Ok(Some(etcd::Credentials { user: user.clone(), password }))
-            }
-            (None, None) => Ok(None),
-            _ => Err(wrong("etcd-username and etcd-password-file are given together or not at all".to_owned())),
-        }
+        let given = login(["etcd-username", "etcd-password-file"], &self.etcd_username, &self.etcd_password_file)?;
+        Ok(given.map(|(user, password)| etcd::Credentials { user, password }))
     }
+
+    fn source(&self) -> anyhow::Result<Option<SourceId>> {
+        let Some(text) = &self.source_id else { return Ok(None) };
+        // The other dialect's topics take nothing else.
+        let is_good = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        let id = text.parse().ok().filter(|_| is_good);
+        let id =
+            id.ok_or_else(|| wrong(format!("source-id {text:?} must consist of a-z, 0-9 and -, and not be long")))?;
+        Ok(Some(id))
+    }
+
+    fn broker_choice(&self) -> anyhow::Result<BrokerChoice> {
+        let Some(url) = &self.broker else {
+            let given = [
+                ("broker-ca", self.broker_ca.is_some()),
+                ("broker-cert", self.broker_cert.is_some()),
+                ("broker-key", self.broker_key.is_some()),
+                ("broker-username", self.broker_username.is_some()),
+                ("broker-password-file", self.broker_password_file.is_some()),
+            ];
+            if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(wrong(format!(
+                    "{name} is given, but the broker is the built-in one: set broker to mqtts://HOST"
+                )));
+            }
+            let listen = self.mqtt.clone().unwrap_or_else(BrokerChoice::usual_listen);
+            return Ok(BrokerChoice::BuiltIn { listen, plaintext: self.mqtt_plaintext.clone() });
+        };
+        let url: BrokerUrl = url.parse().map_err(|error| wrong(format!("broker {url:?}: {error:#}")))?;
+        let identity = both(["broker-cert", "broker-key"], [&self.broker_cert, &self.broker_key])?
+            .map(|[certificate, key]| mqtt::Identity { certificate, key });
+        let tls = match (url.is_encrypted(), &self.broker_ca) {
+            (true, Some(ca)) => Some(mqtt::Tls { ca: read(ca, "broker-ca")?, identity }),
+            (true, None) => {
+                return Err(wrong(format!("broker {url} needs broker-ca, the authority of the broker's certificate")));
+            }
+            (false, Some(_)) => {
+                return Err(wrong(format!("broker-ca is given, but {url} is without TLS: write mqtts://")));
+            }
+            (false, None) if identity.is_some() => {
+                return Err(wrong(format!("broker-cert is given, but {url} is without TLS: write mqtts://")));
+            }
+            (false, None) => None,
+        };
+        if let Some(tls) = &tls {
+            tls.check().map_err(|error| wrong(format!("broker: {:#}", anyhow::Error::new(error))))?;
+        }
+        let names = ["broker-username", "broker-password-file"];
+        let credentials = login(names, &self.broker_username, &self.broker_password_file)?;
+        Ok(BrokerChoice::Outside(Box::new(Outside { url, tls, credentials })))
+    }
+}
+
+/// Reads two files that are given together or not at all.
+fn both(names: [&str; 2], paths: [&Option<PathBuf>; 2]) -> anyhow::Result<Option<[Vec<u8>; 2]>> {
+    match paths {
+        [Some(one), Some(other)] => Ok(Some([read(one, names[0])?, read(other, names[1])?])),
+        [None, None] => Ok(None),
+        _ => Err(together(names)),
+    }
+}
+
+/// A user, and the password in a file.
+fn login(names: [&str; 2], user: &Option<String>, file: &Option<PathBuf>) -> anyhow::Result<Option<(String, String)>> {
+    match (user, file) {
+        (Some(user), Some(file)) => {
+            let password = String::from_utf8(read(file, names[1])?).context("the password is not text")?;
+            Ok(Some((user.clone(), password.trim_end_matches(['\n', '\r']).to_owned())))
+        }
+        (None, None) => Ok(None),
+        _ => Err(together(names)),
+    }
+}
+
+fn together([one, other]: [&str; 2]) -> anyhow::Error {
+    wrong(format!("{one} and {other} are given together or not at all"))
 }
 
 fn wrong(problem: String) -> anyhow::Error {

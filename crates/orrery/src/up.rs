@@ -2,12 +2,16 @@
 
 mod address;
 mod answers;
+mod broker;
+mod clusters;
 mod credentials;
 mod leader;
 mod listener;
 mod signer;
+mod source;
 mod store;
 mod tls;
+mod works;
 
 use std::{
     net::SocketAddr,
@@ -19,16 +23,25 @@ use std::{
 use anyhow::Context;
 use jiff::Timestamp;
 use orrery_apiserver::{Server, Service};
+use orrery_broker::Access;
 use orrery_store::Store;
+use orrery_works::SourceId;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{Listen, Url},
+    broker::{BrokerChoice, BrokerUrl, Outside},
     listener::Limits,
     store::StoreChoice,
 };
-use self::{credentials::Credentials, leader::Candidate, signer::HubSigner};
+use self::{
+    broker::{Doors, Post},
+    credentials::Credentials,
+    leader::Candidate,
+    signer::HubSigner,
+    works::{Hub, Observed, Works},
+};
 use crate::{
     authority::Authorities,
     metrics::{Requests, Snapshot},
@@ -52,6 +65,10 @@ pub struct Config {
     pub tls_sans: Vec<String>,
     /// Which store.
     pub store: StoreChoice,
+    /// Which broker works travel through.
+    pub broker: BrokerChoice,
+    /// The name of this installation among the sources of works; made once if none is given.
+    pub source_id: Option<SourceId>,
     /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
     pub kubeconfig_out: Option<PathBuf>,
     /// How often to look whether a certificate is due. They are, months before they end.
@@ -72,6 +89,8 @@ impl Config {
             in_cluster_url: None,
             tls_sans: Vec::new(),
             store: StoreChoice::Embedded,
+            broker: BrokerChoice::default(),
+            source_id: None,
             kubeconfig_out: None,
             renewal_interval: Duration::from_secs(60 * 60),
             limits: Limits::default(),
@@ -95,8 +114,10 @@ pub struct ControlPlane {
     server: Server,
     address: SocketAddr,
     url: String,
+    broker_url: String,
     kubeconfig: PathBuf,
     authorities: watch::Receiver<Arc<Authorities>>,
+    works: Works,
     stop: CancellationToken,
     /// Ended when this is dropped.
     tasks: JoinSet<()>,
@@ -106,27 +127,43 @@ impl ControlPlane {
     /// Starts everything and tells of each part when it is ready.
     pub async fn start(config: Config, report: &mut (dyn FnMut(Ready) + Send)) -> anyhow::Result<Self> {
         let mut report = |part, detail| report(Ready { part, detail });
-        let tcp = config.listen.bind().await?;
+        let tcp = config.listen.bind("listen").await?;
         let address = tcp.local_addr().context("cannot tell on which port the API listens")?;
+        let doors = Doors::open(&config.broker).await?;
         let url = config.external_url.clone().unwrap_or_else(|| config.listen.url(address));
         let store = store::open(&config).await?;
         report("store", store::describe(&config, &store));
 
         let kubeconfig = config.kubeconfig_out.clone().unwrap_or_else(|| config.data_dir.join("admin.kubeconfig"));
-        let names = address::serving_names(&config, address);
+        let listens: Vec<_> = [(&config.listen, address)].into_iter().chain(doors.encrypted()).collect();
+        let names = address::serving_names(&config, &listens);
         let credentials = Credentials::make(&config, &store, names, url.as_str(), &kubeconfig).await?;
         let (tls, authorities) = (credentials.tls(), credentials.authorities());
         report("certificates", format!("authority good until {}", credentials::day(authorities.borrow().expires())));
 
+        let source = source::kept::name(&store, config.source_id.as_ref()).await?;
+        let access = Access::default();
+        let post = Post::set_up(&config, doors, &source, &access, credentials.tls())?;
+        let (broker_url, broker_detail) = (post.url.clone(), post.detail.clone());
+
         let requests = Arc::new(Requests::default());
         let leads = watch::Sender::new(false);
-        let metrics = metrics(requests.clone(), store.clone(), credentials.expiries(), leads.subscribe());
+        let observed = Observed::new(&post);
+        let sources = Sources {
+            requests: requests.clone(),
+            store: store.clone(),
+            expiries: credentials.expiries(),
+            leads: leads.subscribe(),
+            works: observed.clone(),
+        };
+        let metrics = sources.into_metrics();
         let server = Server::new(store.clone(), api_config(&config, &url, &authorities, metrics));
         let bootstrapped = server.bootstrap().await;
         bootstrapped.map_err(|status| anyhow::anyhow!("{}", status.message())).context("cannot prepare the API")?;
 
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
+        let led = leads.subscribe();
         let candidate = Candidate::new(server.clone(), config.clock.clone(), authorities.clone(), leads)?;
         match config.store {
             // Nobody else can have the embedded store, so that there is nobody to agree with.
@@ -134,6 +171,9 @@ impl ControlPlane {
             StoreChoice::Etcd(_) => tasks.spawn(candidate.run(stop.clone())),
         };
         report("controllers", "one hub of the installation runs them".to_owned());
+        let hub = Hub { store: &store, data_dir: &config.data_dir, leads: led, authorities: authorities.clone() };
+        let works = Works::start(hub, source, post, access, &observed, source::nothing_desired());
+        report("broker", broker_detail);
 
         let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
         tasks.spawn(listener::run(tcp, tls, answers, config.limits, stop.clone()));
@@ -141,12 +181,17 @@ impl ControlPlane {
         report("api", url.as_str().to_owned());
         report("kubeconfig", kubeconfig.display().to_string());
         let url = url.as_str().to_owned();
-        Ok(Self { store, server, address, url, kubeconfig, authorities, stop, tasks })
+        Ok(Self { store, server, address, url, broker_url, kubeconfig, authorities, works, stop, tasks })
     }
 
     /// What others use to reach it.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What agents use to reach the broker.
+    pub fn broker_url(&self) -> &str {
+        &self.broker_url
     }
 
     /// Where it listens.
@@ -174,9 +219,11 @@ impl ControlPlane {
         self.authorities.borrow().clone()
     }
 
-    /// Ends in order: no new connections, watches end, what is under way is answered, the store is closed.
+    /// Ends in order: no new connections, watches end, what is under way is answered, the source of works ends and then the
+    /// broker, the store is closed.
     pub async fn stop(mut self) {
         self.stop.cancel();
+        self.works.stop().await;
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a part of the control plane did not end in order");
@@ -211,15 +258,22 @@ fn api_config(
     }
 }
 
-/// What `/metrics` shows of a hub.
-fn metrics(
+/// Where `/metrics` looks.
+struct Sources {
     requests: Arc<Requests>,
     store: Store,
     expiries: watch::Receiver<Vec<(&'static str, i64)>>,
     leads: watch::Receiver<bool>,
-) -> Arc<dyn Fn() -> String + Send + Sync> {
-    Arc::new(move || {
-        let (expiries, leads) = (expiries.borrow().clone(), *leads.borrow());
-        Snapshot { requests: &requests, store: store.stats(), expiries, leads }.to_text()
-    })
+    works: Observed,
+}
+
+impl Sources {
+    /// What `/metrics` shows of a hub.
+    fn into_metrics(self) -> Arc<dyn Fn() -> String + Send + Sync> {
+        Arc::new(move || {
+            let (expiries, leads) = (self.expiries.borrow().clone(), *self.leads.borrow());
+            let (requests, store) = (&self.requests, self.store.stats());
+            Snapshot { requests, store, expiries, leads, further: self.works.metrics() }.to_text()
+        })
+    }
 }

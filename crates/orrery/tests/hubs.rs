@@ -22,9 +22,20 @@ fn hub_on(server: &EtcdServer, data_dir: &Path) -> Program {
     up(data_dir, &["--store", &store])
 }
 
-async fn leads(client: &mut Client) -> bool {
+async fn shows(client: &mut Client, metric: &str) -> bool {
     let (_, body) = client.send_raw(Method::GET, "/metrics", Bytes::new()).await.expect("an answer");
-    String::from_utf8_lossy(&body).lines().any(|line| line == "orrery_controllers_leading 1")
+    String::from_utf8_lossy(&body).lines().any(|line| line == metric)
+}
+
+async fn leads(client: &mut Client) -> bool {
+    shows(client, "orrery_controllers_leading 1").await
+}
+
+/// Waits until a hub is the source of works and has its broker.
+async fn becomes_the_source(client: &mut Client) {
+    while !shows(client, "orrery_works_connected 1").await {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Deletes a namespace, which is gone only when a controller has emptied it.
@@ -70,11 +81,20 @@ async fn two_hubs_are_one_installation_and_one_of_them_leads() {
     namespace_goes(&mut first, "gone-1").await;
     namespace_goes(&mut second, "gone-2").await;
 
+    // The one that leads is the source of works, under one name.
+    let source = |hub: &Program| hub.part("broker").split_once('(').unwrap().1.to_owned();
+    assert_eq!(source(&one), source(&two));
+    let (leads_now, other) =
+        if leads(&mut first).await { (&mut first, &mut second) } else { (&mut second, &mut first) };
+    becomes_the_source(leads_now).await;
+    assert!(shows(other, "orrery_works_source 0").await);
+
     // The leader is killed: the other takes over.
     let (leader, mut rest, _other) = if leads(&mut first).await { (one, second, two) } else { (two, first, one) };
     leader.kill();
     namespace_goes(&mut rest, "gone-3").await;
     assert!(leads(&mut rest).await);
+    becomes_the_source(&mut rest).await;
     let lease =
         rest.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/orrery-controllers").await.unwrap();
     assert_eq!(lease["spec"]["leaseTransitions"], 1);

@@ -32,11 +32,12 @@ async fn an_empty_directory_becomes_a_control_plane() {
     let data_dir = directory.path().join("data");
     let hub = up(&data_dir, &[]);
     let parts: Vec<&str> = hub.said().iter().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(parts, ["store", "certificates", "controllers", "api", "kubeconfig", "ready:"]);
+    assert_eq!(parts, ["store", "certificates", "controllers", "broker", "api", "kubeconfig", "ready:"]);
     assert!(hub.url().starts_with("https://127.0.0.1:"), "{}", hub.url());
     let kubeconfig = hub.kubeconfig().to_owned();
     assert_eq!(kubeconfig, data_dir.join("admin.kubeconfig"));
-    let ready = format!("ready: {} (kubeconfig {})", hub.url(), kubeconfig.display());
+    assert!(hub.broker_url().starts_with("mqtts://127.0.0.1:"), "{}", hub.broker_url());
+    let ready = format!("ready: {} (broker {}, kubeconfig {})", hub.url(), hub.broker_url(), kubeconfig.display());
     assert_eq!(hub.said().last(), Some(&ready));
     assert_eq!((mode(&kubeconfig), mode(&data_dir)), (0o600, 0o700));
 
@@ -171,7 +172,7 @@ async fn whoever_forgets_tls_is_told() {
 /// Runs `up`, which must refuse with this exit code and in these words.
 #[track_caller]
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = run(&mut orrery(&[&["up"], arguments].concat()));
+    let output = run(&mut orrery(&[&["up", "--mqtt", "127.0.0.1:0"], arguments].concat()));
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{said}");
     assert!(said.starts_with("error: "), "{said}");
@@ -191,6 +192,9 @@ fn a_taken_port_is_told() {
         1,
         &["cannot listen on", address, "another program listens there", "--listen"],
     );
+    let broker = hub.broker_url().trim_start_matches("mqtts://");
+    let arguments = ["--listen", "127.0.0.1:0", "--data-dir", other.to_str().unwrap(), "--mqtt-plaintext", broker];
+    refused(&arguments, 1, &["cannot listen on", broker, "another program listens there", "--mqtt-plaintext"]);
 }
 
 #[test]
@@ -257,6 +261,18 @@ fn wrong_settings_are_told() {
     check(&["--etcd-ca", "ca.pem"], &["etcd-ca is given, but the store is embedded"]);
     check(&["--store", "etcd://a:1", "--etcd-cert", "c"], &["need etcd-ca"]);
     check(&["--store", "etcd://a:1", "--etcd-username", "ann"], &["etcd-password-file", "together"]);
+    let ca = file("ca.pem", "no certificate");
+    check(&["--broker", "broker:1883"], &["broker:1883", "mqtts://"]);
+    check(&["--broker", "mqtts://ann:secret@broker"], &["broker-username and broker-password-file"]);
+    check(&["--broker", "mqtts://broker"], &["mqtts://broker:8883 needs broker-ca"]);
+    check(&["--broker", "mqtts://broker", "--broker-ca", "/nowhere/ca"], &["cannot read broker-ca, /nowhere/ca"]);
+    check(&["--broker", "mqtts://broker", "--broker-ca", &ca], &["there is no CA certificate"]);
+    check(&["--broker", "mqtt://broker", "--broker-ca", &ca], &["without TLS", "mqtts://"]);
+    check(&["--broker", "mqtt://broker", "--broker-cert", &ca], &["broker-cert and broker-key", "together"]);
+    check(&["--broker", "mqtt://broker", "--broker-username", "ann"], &["broker-password-file", "together"]);
+    check(&["--broker-username", "ann"], &["broker-username is given, but the broker is the built-in one"]);
+    check(&["--mqtt-plaintext", "1883"], &["--mqtt-plaintext", "a port is missing"]);
+    check(&["--source-id", "Hub_1"], &["source-id", "Hub_1", "a-z, 0-9 and -"]);
     check(&["--tls-san", "not a name"], &["not a name", "DNS name"]);
     check(&["--external-url", "http://plain"], &["--external-url", "https://"]);
     check(
@@ -268,8 +284,8 @@ fn wrong_settings_are_told() {
         &["--config", &misspelt],
         &["misspelt.yaml:3:1:", "\"data-dirr\" is no setting", "did you mean \"data-dir\""],
     );
-    let foreign = file("foreign.yaml", "mqtt: 127.0.0.1:1883\n");
-    check(&["--config", &foreign], &["foreign.yaml:1:1:", "\"mqtt\" is no setting", "there are data-dir, listen"]);
+    let foreign = file("foreign.yaml", "qqq: 127.0.0.1:1883\n");
+    check(&["--config", &foreign], &["foreign.yaml:1:1:", "\"qqq\" is no setting", "there are data-dir, listen"]);
     let broken = file("broken.yaml", "listen: [\n");
     check(&["--config", &broken], &["broken.yaml:"]);
     let wrong = file("wrong.yaml", "data-dir: x\nlisten: nowhere\n");
@@ -282,7 +298,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let path = |name: &str| directory.path().join(name);
     let config = path("orrery.yaml");
     let text = format!(
-        "listen: 127.0.0.1:0\ndata-dir: {}\nkubeconfig-out: {}\n",
+        "listen: 127.0.0.1:0\nmqtt: 127.0.0.1:0\ndata-dir: {}\nkubeconfig-out: {}\n",
         path("data").display(),
         path("from-file").display()
     );
@@ -410,9 +426,9 @@ async fn nobody_in_particular_sees_nothing_in_particular() {
 #[test]
 fn a_variable_that_is_no_setting_is_told() {
     let directory = tempfile::tempdir().unwrap();
-    let arguments = ["ORRERY_DATADIR=x", hub::ORRERY, "up", "--listen", "127.0.0.1:0", "--data-dir"].map(str::to_owned);
-    let hub =
-        orrery_testkit::Program::start("env", arguments.into_iter().chain([directory.path().display().to_string()]));
+    let free = ["--listen", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--data-dir"];
+    let arguments = ["ORRERY_DATADIR=x", hub::ORRERY, "up"].into_iter().chain(free).map(str::to_owned);
+    let hub = orrery_testkit::Program::start("env", arguments.chain([directory.path().display().to_string()]));
     let log = hub.log();
     assert!(log.contains("ORRERY_DATADIR") && log.contains("ORRERY_DATA_DIR"), "{log}");
 }

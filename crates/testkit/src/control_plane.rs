@@ -14,7 +14,7 @@ use orrery::{
     authority::Subject,
     client::Client,
     kubeconfig::{Entry, Kubeconfig},
-    up::{self, Config, Listen},
+    up::{self, BrokerChoice, Config, Listen},
 };
 use orrery_apiserver::{
     Service,
@@ -40,7 +40,11 @@ impl ControlPlane {
     /// Starts one with an empty store and other settings than the usual ones.
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let directory = Arc::new(tempfile::tempdir().expect("a directory"));
-        let mut config = Config { listen: Listen::free(), ..Config::new(directory.path().join("data")) };
+        let mut config = Config {
+            listen: Listen::free(),
+            broker: BrokerChoice::free(),
+            ..Config::new(directory.path().join("data"))
+        };
         change(&mut config);
         Self::start_in(directory, config).await
     }

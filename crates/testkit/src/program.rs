@@ -48,9 +48,9 @@ impl Program {
         program
     }
 
-    /// Starts a control plane on a free port with this data directory, and further arguments.
+    /// Starts a control plane on free ports with this data directory, and further arguments.
     pub fn up(binary: impl AsRef<Path>, data_dir: &Path, arguments: &[&str]) -> Self {
-        let fixed = [OsStr::new("up"), "--listen".as_ref(), "127.0.0.1:0".as_ref(), "--data-dir".as_ref()];
+        let fixed = ["up", "--listen", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--data-dir"].map(OsStr::new);
         let further = arguments.iter().map(OsStr::new);
         Self::start(binary, fixed.into_iter().chain([data_dir.as_os_str()]).chain(further))
     }
@@ -76,6 +76,11 @@ impl Program {
     /// The address of the API.
     pub fn url(&self) -> &str {
         self.part("api")
+    }
+
+    /// The address of the broker.
+    pub fn broker_url(&self) -> &str {
+        self.part("broker").split_whitespace().next().unwrap_or_default()
     }
 
     /// The admin kubeconfig.

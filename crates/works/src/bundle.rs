@@ -97,8 +97,23 @@ impl Bundle {
 
     /// Hashes the whole bundle.
     pub fn content_hash(&self) -> ContentHash {
-        let json = serde_json::to_vec(self).expect("a bundle has only text keys and JSON that was parsed before");
-        ContentHash(Sha256::digest(&json).into())
+        let mut sink = HashSink(Sha256::new());
+        serde_json::to_writer(&mut sink, self).expect("a bundle has only text keys and JSON that was parsed before");
+        ContentHash(sink.0.finalize().into())
+    }
+}
+
+/// Hashes what is written to it, so that nothing need be copied to be hashed.
+struct HashSink(Sha256);
+
+impl std::io::Write for HashSink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

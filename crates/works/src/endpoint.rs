@@ -118,10 +118,10 @@ impl Party for Agent {
     }
 }
 
-/// Keeps records. A record that is returned from must be durable.
+/// Keeps records. When it returns, they must be durable.
 pub trait Journal<R>: Send + 'static {
-    /// Keeps one record.
-    fn keep(&mut self, record: R) -> impl Future<Output = std::io::Result<()>> + Send;
+    /// Keeps records, of which later ones replace earlier ones about the same thing.
+    fn keep(&mut self, records: Vec<R>) -> impl Future<Output = std::io::Result<()>> + Send;
 }
 
 /// Forgets everything: for an agent whose works are kept elsewhere, and for measurements.
@@ -129,7 +129,7 @@ pub trait Journal<R>: Send + 'static {
 pub struct NoJournal;
 
 impl<R: Send + 'static> Journal<R> for NoJournal {
-    async fn keep(&mut self, _record: R) -> std::io::Result<()> {
+    async fn keep(&mut self, _records: Vec<R>) -> std::io::Result<()> {
         Ok(())
     }
 }
@@ -149,6 +149,8 @@ pub struct Counters {
     pub connections: u64,
     /// Messages that wait for the transport at the moment.
     pub waiting: u64,
+    /// Whether there is a connection at the moment.
+    pub connected: bool,
 }
 
 /// Speaks to a machine that an endpoint drives.
@@ -281,15 +283,7 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                     None => return Ok(()),
                 },
                 incoming = self.link.incoming.recv(), if heeded => {
-                    let mut next = Some(incoming.ok_or_else(ended)?);
-                    for _ in 0..AT_ONCE {
-                        let Some(incoming) = next else { break };
-                        self.incoming(incoming).await?;
-                        next = self.link.incoming.try_recv().ok();
-                    }
-                    if let Some(incoming) = next {
-                        self.incoming(incoming).await?;
-                    }
+                    self.take_in(incoming.ok_or_else(ended)?).await?;
                 }
                 permit = outgoing.reserve(), if waits => {
                     let mut room = Some(permit.map_err(|_| ended())?);
@@ -312,38 +306,45 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         }
     }
 
-    async fn incoming(&mut self, incoming: Incoming) -> std::io::Result<()> {
+    /// Handles what came in and what came in behind it: what they want kept is kept together.
+    async fn take_in(&mut self, first: Incoming) -> std::io::Result<()> {
         let now = self.desk.clock.now();
-        match incoming {
-            Incoming::Connected { max_packet } => {
-                self.desk.on_connected(max_packet);
-                let effects = self.party.on_connected(now);
-                self.carry_out(effects).await
-            }
-            Incoming::Disconnected => {
-                self.desk.connected = false;
-                self.party.on_disconnected();
-                Ok(())
-            }
-            Incoming::Packet(packet, receipt) => {
-                if let Some((dialect, message)) = self.desk.read(&packet) {
-                    let effects = self.party.on_message(dialect, message, now);
-                    self.carry_out(effects).await?;
+        let (mut effects, mut receipts) = (Vec::new(), Vec::new());
+        let mut next = Some(first);
+        while let Some(incoming) = next {
+            match incoming {
+                Incoming::Connected { max_packet } => {
+                    self.desk.on_connected(max_packet);
+                    effects.extend(self.party.on_connected(now));
                 }
-                drop(receipt);
-                Ok(())
+                Incoming::Disconnected => {
+                    self.desk.connected = false;
+                    self.party.on_disconnected();
+                }
+                Incoming::Packet(packet, receipt) => {
+                    receipts.push(receipt);
+                    if let Some((dialect, message)) = self.desk.read(&packet) {
+                        effects.extend(self.party.on_message(dialect, message, now));
+                    }
+                }
             }
+            next = if receipts.len() < AT_ONCE { self.link.incoming.try_recv().ok() } else { None };
         }
+        self.carry_out(effects).await
     }
 
-    /// Has effects carried out in their order.
+    /// Has effects carried out. Messages are only laid out to be sent, and so wait until the records are kept.
     async fn carry_out(&mut self, effects: Vec<P::Effect>) -> std::io::Result<()> {
+        let mut records = Vec::new();
         for effect in effects {
             match P::assign(effect) {
-                Task::Record(record) => self.journal.keep(record).await?,
+                Task::Record(record) => records.push(record),
                 Task::Send(dialect, message) => self.desk.outbox.push(dialect, message),
                 Task::Report(report) => self.untold.push_back(report),
             }
+        }
+        if !records.is_empty() {
+            self.journal.keep(records).await?;
         }
         self.report();
         Ok(())
@@ -402,6 +403,7 @@ impl Desk {
     /// Tells those who watch what has been counted.
     fn tell(&mut self) {
         self.counters.waiting = self.outbox.len() as u64;
+        self.counters.connected = self.connected;
         self.told.send_if_modified(|told| std::mem::replace(told, self.counters) != self.counters);
     }
 

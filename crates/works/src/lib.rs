@@ -86,6 +86,6 @@ pub use event::{
 };
 pub use hash::StatusHash;
 pub use names::{ClusterName, Epoch, NameError, ResourceId, SourceId, Version};
-pub use packet::Packet;
+pub use packet::{Packet, Text};
 pub use sequence::Sequence;
 pub use source::Source;

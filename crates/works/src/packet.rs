@@ -1,6 +1,11 @@
 //! What a transport carries: a topic, a few properties and bytes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+
+/// Text that is often one of a few fixed words, which then cost nothing.
+pub type Text = Cow<'static, str>;
 
 /// One message as a broker sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,9 +13,9 @@ pub struct Packet {
     /// Where it is published.
     pub topic: String,
     /// The type of the payload, if any was given.
-    pub content_type: Option<String>,
+    pub content_type: Option<Text>,
     /// User properties in their order.
-    pub properties: Vec<(String, String)>,
+    pub properties: Vec<(Text, Text)>,
     /// The payload.
     pub payload: Bytes,
 }
@@ -23,7 +28,7 @@ impl Packet {
         /// One byte of type and two lengths of two bytes.
         const PROPERTY: usize = 5;
         let properties: usize = self.properties.iter().map(|(name, value)| PROPERTY + name.len() + value.len()).sum();
-        let content_type = self.content_type.as_ref().map_or(0, String::len);
+        let content_type = self.content_type.as_ref().map_or(0, |text| text.len());
         FRAME + self.topic.len() + content_type + properties + self.payload.len()
     }
 }

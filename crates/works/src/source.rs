@@ -158,6 +158,17 @@ pub struct Desired {
     pub bundle: Arc<Bundle>,
 }
 
+/// One change of what is desired, as whoever decides it tells a source.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A work is wanted as given.
+    Put(Desired),
+    /// A work is not wanted any more.
+    Delete(ResourceId),
+    /// All that is desired has been told once: works of the ledger that are not among it are deleted.
+    Complete,
+}
+
 /// The source's end of the conversation. See the crate's documentation for what it guarantees.
 #[derive(Debug)]
 pub struct Source {
@@ -286,10 +297,22 @@ impl Source {
         self.clusters.get(cluster).map(|cluster| cluster.held.keys().cloned().collect()).unwrap_or_default()
     }
 
+    /// Takes a change of what is desired.
+    pub fn change(&mut self, change: Change, now: Timestamp) -> Result<Vec<Effect>, PutError> {
+        match change {
+            Change::Put(desired) => self.put(desired, now),
+            Change::Delete(id) => Ok(self.delete(&id, now)),
+            Change::Complete => Ok(self.ready(now)),
+        }
+    }
+
     /// Wants a work as given. The same content again changes nothing.
     pub fn put(&mut self, desired: Desired, now: Timestamp) -> Result<Vec<Effect>, PutError> {
-        desired.bundle.validate()?;
         let content = desired.bundle.content_hash();
+        let known = self.works.get(&desired.id).is_some_and(|work| work.content == content);
+        if !known {
+            desired.bundle.validate()?;
+        }
         match self.works.get_mut(&desired.id) {
             None => self.create(desired, content, now)?,
             Some(work) if work.cluster != desired.cluster => {

@@ -138,7 +138,7 @@ impl Topics {
     /// Where a message from a source to a cluster goes.
     pub fn source_events(&self, source: &SourceId, cluster: &ClusterName) -> Result<String, TopicError> {
         match self {
-            Self::Seed => Ok(format!("/sources/{source}/clusters/{cluster}/manifests")),
+            Self::Seed => Ok(["/sources/", source.as_str(), "/clusters/", cluster.as_str(), "/manifests"].concat()),
             Self::Ocm(topics) => topics.source_events.resolve(source.as_str(), cluster.as_str()),
         }
     }
@@ -146,7 +146,9 @@ impl Topics {
     /// Where a message from a cluster to a source goes.
     pub fn agent_events(&self, source: &SourceId, cluster: &ClusterName) -> Result<String, TopicError> {
         match self {
-            Self::Seed => Ok(format!("/sources/{source}/clusters/{cluster}/manifestsstatus")),
+            Self::Seed => {
+                Ok(["/sources/", source.as_str(), "/clusters/", cluster.as_str(), "/manifestsstatus"].concat())
+            }
             Self::Ocm(topics) => topics.agent_events.resolve(source.as_str(), cluster.as_str()),
         }
     }
@@ -318,10 +320,12 @@ impl Level {
         (is_word && is_name).then(|| Self { word: word.to_owned(), name: name.to_owned() })
     }
 
-    /// The name to publish with: the literal one, or the one given.
-    fn resolve(&self, name: &str) -> Option<String> {
-        let fits = is_lower_name(name) && (self.name == Self::ANY || self.name == name);
-        fits.then(|| format!("{}/{name}/", self.word))
+    /// Appends the name to publish with: the literal one, or the one given. Says whether it fits.
+    fn resolve(&self, name: &str, topic: &mut String) -> bool {
+        for part in [&self.word, "/", name, "/"] {
+            topic.push_str(part);
+        }
+        is_lower_name(name) && (self.name == Self::ANY || self.name == name)
     }
 
     /// The name to subscribe with: the one given fills a `+`.
@@ -389,12 +393,12 @@ impl Pattern {
 
     fn resolve(&self, source: &str, cluster: &str) -> Result<String, TopicError> {
         let other = |name: &str| TopicError::Other { pattern: self.to_string(), name: name.to_owned() };
-        let mut topic = String::new();
-        if let Some(level) = &self.source {
-            topic.push_str(&level.resolve(source).ok_or_else(|| other(source))?);
-        }
-        if let Some(level) = &self.cluster {
-            topic.push_str(&level.resolve(cluster).ok_or_else(|| other(cluster))?);
+        // Words are short; names are not always.
+        let mut topic = String::with_capacity(48 + source.len() + cluster.len());
+        for (level, name) in [(&self.source, source), (&self.cluster, cluster)] {
+            if level.as_ref().is_some_and(|level| !level.resolve(name, &mut topic)) {
+                return Err(other(name));
+            }
         }
         topic.push_str(self.last);
         Ok(topic)
@@ -402,14 +406,20 @@ impl Pattern {
 
     fn place(&self, channel: Channel, topic: &str) -> Option<Place> {
         let mut words = topic.split('/');
-        let mut name = |level: &Option<Level>| -> Option<Option<String>> {
+        let mut name = |level: &Option<Level>| -> Option<Option<&str>> {
             let Some(level) = level else { return Some(None) };
             let (word, name) = (words.next()?, words.next()?);
-            level.matches(word, name).then(|| Some(name.to_owned()))
+            level.matches(word, name).then_some(Some(name))
         };
-        let source = name(&self.source)?.map(SourceId::new).transpose().ok()?;
-        let cluster = name(&self.cluster)?.map(ClusterName::new).transpose().ok()?;
-        (words.next()? == self.last && words.next().is_none()).then_some(Place { channel, source, cluster })
+        let (source, cluster) = (name(&self.source)?, name(&self.cluster)?);
+        if words.next()? != self.last || words.next().is_some() {
+            return None;
+        }
+        Some(Place {
+            channel,
+            source: source.map(SourceId::new).transpose().ok()?,
+            cluster: cluster.map(ClusterName::new).transpose().ok()?,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use orrery_works::{
-    Codec, Dialect, Message, Packet, StatusHash,
+    Codec, Dialect, Message, Packet, StatusHash, Text,
     codec::Stamp,
     topic::{Channel, OcmTopics},
 };
@@ -31,8 +31,8 @@ fn to_packet(captured: &Value) -> Packet {
         Packet { topic: text(&captured["topic"]), payload: text(&captured["payload"]).into(), ..Packet::default() };
     for property in captured["props"].as_array().unwrap() {
         match property[0].as_str().unwrap() {
-            "0x3" => packet.content_type = Some(text(&property[1])),
-            "user" => packet.properties.push((text(&property[1]), text(&property[2]))),
+            "0x3" => packet.content_type = Some(text(&property[1]).into()),
+            "user" => packet.properties.push((text(&property[1]).into(), text(&property[2]).into())),
             other => panic!("property {other} was not expected"),
         }
     }
@@ -40,11 +40,11 @@ fn to_packet(captured: &Value) -> Packet {
 }
 
 fn property<'a>(packet: &'a Packet, name: &str) -> Option<&'a str> {
-    packet.properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    packet.properties.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
 }
 
 /// What a packet means: everything but the order of its properties, the order of keys and Go's escapes.
-fn meaning(packet: &Packet) -> (String, Option<String>, Vec<(String, String)>, Value) {
+fn meaning(packet: &Packet) -> (String, Option<Text>, Vec<(Text, Text)>, Value) {
     let mut properties = packet.properties.clone();
     properties.sort();
     let payload = match packet.payload.len() {
@@ -112,14 +112,14 @@ fn a_structured_event_is_read_like_a_binary_one() {
     for packet in publishes() {
         let mut event = serde_json::Map::new();
         for (name, value) in &packet.properties {
-            event.insert(name.trim_start_matches("ce-").to_owned(), Value::from(value.clone()));
+            event.insert(name.trim_start_matches("ce-").to_owned(), Value::from(value.to_string()));
         }
         if !packet.payload.is_empty() {
             event.insert("data".to_owned(), serde_json::from_slice(&packet.payload).unwrap());
         }
         let structured = Packet {
             topic: packet.topic.clone(),
-            content_type: Some("application/cloudevents+json; charset=utf-8".to_owned()),
+            content_type: Some("application/cloudevents+json; charset=utf-8".into()),
             properties: Vec::new(),
             payload: serde_json::to_vec(&event).unwrap().into(),
         };
@@ -141,7 +141,7 @@ fn an_event_cannot_speak_for_another_cluster_or_source() {
             Channel::SourceEvents | Channel::SourceBroadcast => ("ce-source", "hub2"),
             Channel::AgentEvents | Channel::AgentBroadcast => ("ce-clustername", "cluster2"),
         };
-        forged.properties.iter_mut().find(|(key, _)| key == name).unwrap().1 = value.to_owned();
+        forged.properties.iter_mut().find(|(key, _)| key == name).unwrap().1 = value.into();
         assert_eq!(codec.decode(&forged).unwrap_err().reason(), "forged", "{forged:?}");
     }
 }

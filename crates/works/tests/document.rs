@@ -13,6 +13,8 @@ const SPEC_TOPIC: &str = "/sources/sd3ded4-mwrs-controller/clusters/cluster1/man
 const STATUS_TOPIC: &str = "/sources/sd3ded4-mwrs-controller/clusters/cluster1/manifestsstatus";
 const SPEC_RESYNC_TOPIC: &str = "/sources/resync/cluster1/manifests";
 const STATUS_RESYNC_TOPIC: &str = "/sources/sd3ded4-mwrs-controller/resync/clusters/manifestsstatus";
+const HUB: &str = "sd3ded4-mwrs-controller";
+const AGENT: &str = "cluster1-agent";
 const TYPE: &str = "io.open-cluster-management.v1.manifestwork";
 
 fn packet(topic: &str, event: &Value) -> Packet {
@@ -24,23 +26,36 @@ fn decode(topic: &str, event: &Value) -> Message {
 }
 
 fn encode(message: &Message) -> (String, Value) {
-    let stamp = Stamp { id: 7, time: "2023-04-05T17:31:00Z".parse().unwrap(), agent: "cluster1-agent" };
+    let stamp = Stamp { id: 7, time: "2023-04-05T17:31:00Z".parse().unwrap(), agent: AGENT };
     let packet = Codec::seed().encode(message, stamp).unwrap();
     assert_eq!(packet.content_type.as_deref(), Some("application/cloudevents+json"));
     (packet.topic, serde_json::from_slice(&packet.payload).unwrap())
 }
 
-fn spec_event() -> Value {
-    json!({
+/// An event from a source or an agent, with the attributes that are particular to its kind.
+fn event(source: &str, kind: &str, attributes: &[(&str, Value)], data: Value) -> Value {
+    let mut event = json!({
         "specversion": "1.0",
         "id": "00000000-0000-4000-8000-000000000007",
-        "source": "sd3ded4-mwrs-controller",
-        "type": format!("{TYPE}.spec.created"),
+        "source": source,
+        "type": format!("{TYPE}.{kind}"),
         "time": "2023-04-05T17:31:00Z",
         "datacontenttype": "application/json",
-        "resourceID": "748d04ad-887a-44dd-b788-da1373227072",
-        "resourceVersion": 3,
-        "data": {
+        "data": data
+    });
+    for (name, value) in attributes {
+        event[*name] = value.clone();
+    }
+    event
+}
+
+fn spec_event() -> Value {
+    let attributes = [("resourceID", json!("748d04ad-887a-44dd-b788-da1373227072")), ("resourceVersion", json!(3))];
+    event(
+        HUB,
+        "spec.created",
+        &attributes,
+        json!({
             "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}],
             "deleteOption": {
                 "propagationPolicy": "SelectivelyOrphan",
@@ -51,8 +66,8 @@ fn spec_event() -> Value {
                 "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "x", "path": ".x"}]}],
                 "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent-x"}}
             }]
-        }
-    })
+        }),
+    )
 }
 
 #[test]
@@ -83,24 +98,24 @@ fn a_deletion_is_a_spec_event_with_a_timestamp() {
 
 #[test]
 fn a_status_event_is_written_as_the_document_writes_it() {
-    let event = json!({
-        "specversion": "1.0",
-        "id": "00000000-0000-4000-8000-000000000007",
-        "source": "cluster1-agent",
-        "type": format!("{TYPE}.status.created"),
-        "datacontenttype": "application/json",
-        "time": "2018-04-05T17:31:00Z",
-        "specResourceID": "748d04ad-887a-44dd-b788-da1373227072",
-        "specResouceVersion": 3,
-        "data": {
+    let attributes = [
+        ("specResourceID", json!("748d04ad-887a-44dd-b788-da1373227072")),
+        ("specResouceVersion", json!(3)),
+        ("time", json!("2018-04-05T17:31:00Z")),
+    ];
+    let event = event(
+        AGENT,
+        "status.created",
+        &attributes,
+        json!({
             "conditions": [{"type": "Applied", "status": "True", "lastTransitionTime": "2018-04-05T17:30:00Z", "reason": "r", "message": "m"}],
             "resourceStatus": {"manifestConditions": [{
                 "resourceMeta": {"ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "name": "a", "namespace": "b"},
                 "statusFeedback": {},
                 "conditions": []
             }]}
-        }
-    });
+        }),
+    );
     let message = decode(STATUS_TOPIC, &event);
     let Message::Status(status) = &message else { panic!("{message:?}") };
     assert_eq!(status.cause, Cause::Created);
@@ -110,19 +125,12 @@ fn a_status_event_is_written_as_the_document_writes_it() {
 
 #[test]
 fn a_spec_resync_lists_versions_as_text() {
-    let event = json!({
-        "specversion": "1.0",
-        "id": "00000000-0000-4000-8000-000000000007",
-        "source": "cluster1-agent",
-        // The document's example really ends like this.
-        "type": format!("{TYPE}.specresync.requestedâ€"),
-        "datacontenttype": "application/json",
-        "time": "2023-04-05T17:31:00Z",
-        "data": {"resourceVersions": [
-            {"resourceID": "748d04ad-887a-43aa-b123-da1373227011", "resourceVersion": "3"},
-            {"resourceID": "858d03ad-997b-52bc-b456-ab1473228022", "resourceVersion": "1"}
-        ]}
-    });
+    let versions = json!({"resourceVersions": [
+        {"resourceID": "748d04ad-887a-43aa-b123-da1373227011", "resourceVersion": "3"},
+        {"resourceID": "858d03ad-997b-52bc-b456-ab1473228022", "resourceVersion": "1"}
+    ]});
+    // The document's example really ends like this.
+    let event = event(AGENT, "specresync.requestedâ€", &[], versions);
     let message = decode(SPEC_RESYNC_TOPIC, &event);
     let Message::SpecResync(resync) = &message else { panic!("{message:?}") };
     assert_eq!(resync.versions[0].version, Version::new(3).unwrap());
@@ -135,15 +143,8 @@ fn a_spec_resync_lists_versions_as_text() {
 #[test]
 fn a_status_resync_lists_hashes() {
     let hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    let event = json!({
-        "specversion": "1.0",
-        "id": "00000000-0000-4000-8000-000000000007",
-        "source": "sd3ded4-mwrs-controller",
-        "type": format!("{TYPE}.statusresync.requested"),
-        "datacontenttype": "application/json",
-        "time": "2023-04-05T17:31:00Z",
-        "data": {"statusHashes": [{"resourceID": "a", "statusHash": hash}]}
-    });
+    let hashes = json!({"statusHashes": [{"resourceID": "a", "statusHash": hash}]});
+    let event = event(HUB, "statusresync.requested", &[], hashes);
     let message = decode(STATUS_RESYNC_TOPIC, &event);
     assert_eq!(encode(&message), (STATUS_RESYNC_TOPIC.to_owned(), event.clone()));
     for empty in [json!({"statusHashes": []}), json!({"statusHashes": null}), json!({}), Value::Null] {

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use orrery::up::{Config, ControlPlane, Listen};
+use orrery::up::{BrokerChoice, Config, ControlPlane, Listen};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::connection::Api;
@@ -27,7 +27,7 @@ pub(crate) struct ServeOptions {
 /// What the process does: serves until it is told to stop, and prints the path of its kubeconfig when it is ready.
 pub(crate) fn serve(options: &ServeOptions) -> anyhow::Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let config = Config { listen: Listen::free(), ..Config::new(&options.directory) };
+        let config = Config { listen: Listen::free(), broker: BrokerChoice::free(), ..Config::new(&options.directory) };
         let mut stop = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         let running = ControlPlane::start(config, &mut |_| {}).await?;
         println!("{}", running.kubeconfig().display());

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orrery_broker::Limits;
 use orrery_works::{Bundle, Dialect, Source, agent::Memory, source::Ledger};
 use serde_json::{Value, json};
 use tokio::{
@@ -288,17 +289,23 @@ async fn broken_packets_cost_only_their_sender() {
         assert_eq!(answer[0], 0x20, "it was let in first: {answer:x?}");
         assert_eq!(answer[answer.len() - 3..], [0xe0, 1, reason], "{broken:x?}");
     }
-    // Someone who says nothing of sense at all is not even let in.
-    let mut stream = TcpStream::connect(stage.address()).await.unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    let mut answer = Vec::new();
-    within("the broker to hang up", stream.read_to_end(&mut answer)).await.unwrap();
+    // Whoever speaks another protocol is not even let in, and need not wait to hear it: HTTP, TLS, a message before CONNECT.
+    for first in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 2, 0, 1], &[0x32]] {
+        let mut stream = TcpStream::connect(stage.address()).await.unwrap();
+        stream.write_all(first).await.unwrap();
+        let mut answer = Vec::new();
+        let hung_up = tokio::time::timeout(Limits::default().introduction / 2, stream.read_to_end(&mut answer)).await;
+        // What was not read when the broker hung up may reset the connection before the answer is read.
+        if hung_up.expect("the broker does not wait for more").is_ok() {
+            assert_eq!(answer[..4], [0x20, 3, 0, 0x82], "{first:x?}: {answer:x?}");
+        }
+    }
     assert_eq!(source.counters().connections, 1);
     source.stop().await;
     // Once it has ended, everything is counted.
     let handle = stage.handle().clone();
     stage.stop().await;
-    assert_eq!(handle.counters().faults.load(Relaxed), 5);
-    assert_eq!(handle.counters().refused.load(Relaxed), 1);
+    assert_eq!(handle.counters().faults.load(Relaxed), 8);
+    assert_eq!(handle.counters().refused.load(Relaxed), 0);
     assert_eq!(handle.counters().connections.load(Relaxed), 0);
 }

@@ -187,7 +187,7 @@ impl Stage {
     /// The rules as the program writes them, with a line for the independent subscriber.
     fn write_rules(&self) {
         let clients = self.access.subscribe().borrow().clone();
-        let rules = acl::render(clients.values().map(|client| &client.role));
+        let rules = acl::render(clients.iter().map(|(user, client)| (user.as_str(), &client.role)));
         acl::write(&self.dir.path().join(acl::FILE), &format!("{rules}\nuser {AUDITOR}\ntopic read #\n")).unwrap();
         if self.door != Door::Certificate {
             let file = self.dir.path().join("passwords");

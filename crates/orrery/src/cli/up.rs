@@ -45,7 +45,8 @@ async fn until_stopped(config: Config) -> anyhow::Result<ExitCode> {
         plane = ControlPlane::start(config, &mut report) => plane?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    say(&format!("ready: {} (kubeconfig {})", plane.url(), plane.kubeconfig().display()));
+    let (url, broker, kubeconfig) = (plane.url(), plane.broker_url(), plane.kubeconfig().display());
+    say(&format!("ready: {url} (broker {broker}, kubeconfig {kubeconfig})"));
     signals.next().await;
     say("stopping");
     tokio::select! {

@@ -22,7 +22,7 @@ pub struct Listen {
 
 impl Default for Listen {
     fn default() -> Self {
-        Self { host: "127.0.0.1".into(), port: 6443 }
+        Self::local(6443)
     }
 }
 
@@ -59,22 +59,27 @@ impl fmt::Display for Listen {
 }
 
 impl Listen {
-    /// A free port of this machine, for nobody else.
-    pub fn free() -> Self {
-        Self { port: 0, ..Self::default() }
+    /// A port of this machine, for nobody else.
+    pub fn local(port: u16) -> Self {
+        Self { host: "127.0.0.1".into(), port }
     }
 
-    /// Begins to listen.
-    pub(super) async fn bind(&self) -> anyhow::Result<TcpListener> {
+    /// A free port of this machine, for nobody else.
+    pub fn free() -> Self {
+        Self::local(0)
+    }
+
+    /// Begins to listen where a flag says.
+    pub(super) async fn bind(&self, flag: &str) -> anyhow::Result<TcpListener> {
         let bound = TcpListener::bind((self.host.as_str(), self.port)).await;
         bound.map_err(|error| {
             let advice = match error.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "another program listens there; stop it, or choose another port with --listen (0 picks a free one)"
+                    format!("another program listens there; stop it, or choose another port with --{flag} (0 picks a free one)")
                 }
-                io::ErrorKind::AddrNotAvailable => "this machine does not have that address; choose one that it has",
-                io::ErrorKind::PermissionDenied => "ports below 1024 are for root; choose another with --listen",
-                _ => "check the address given with --listen",
+                io::ErrorKind::AddrNotAvailable => "this machine does not have that address; choose one that it has".into(),
+                io::ErrorKind::PermissionDenied => format!("ports below 1024 are for root; choose another with --{flag}"),
+                _ => format!("check the address given with --{flag}"),
             };
             anyhow!("cannot listen on {self}: {error}; {advice}")
         })
@@ -82,12 +87,26 @@ impl Listen {
 
     /// The address to use from this machine, when nobody gave another.
     pub(super) fn url(&self, bound: SocketAddr) -> Url {
+        Url { text: self.url_of("https", bound) }
+    }
+
+    /// The same for another protocol.
+    pub(super) fn url_of(&self, scheme: &str, bound: SocketAddr) -> String {
         let host = match bound.ip() {
             ip if !ip.is_unspecified() => self.host.clone(),
             ip if ip.is_ipv4() => "127.0.0.1".to_owned(),
             _ => "::1".to_owned(),
         };
-        Url { text: format!("https://{}:{}", bracketed(&host), bound.port()) }
+        format!("{scheme}://{}:{}", bracketed(&host), bound.port())
+    }
+
+    /// The address that others use, who know this machine by the address of its API: if it listens everywhere, the host is the
+    /// same.
+    pub(super) fn url_for_others(&self, scheme: &str, bound: SocketAddr, api: Option<&Url>) -> String {
+        match api.filter(|_| bound.ip().is_unspecified()) {
+            Some(api) => format!("{scheme}://{}:{}", bracketed(&api.host()), bound.port()),
+            None => self.url_of(scheme, bound),
+        }
     }
 }
 
@@ -144,15 +163,17 @@ impl Url {
     }
 }
 
-/// The names and addresses in the serving certificate.
-pub(super) fn serving_names(config: &Config, bound: SocketAddr) -> Vec<String> {
+/// The names and addresses in the serving certificate, of a hub that listens here.
+pub(super) fn serving_names(config: &Config, listens: &[(&Listen, SocketAddr)]) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     names.extend(IN_CLUSTER.map(str::to_owned));
-    if !bound.ip().is_unspecified() {
-        names.extend([config.listen.host.clone(), bound.ip().to_string()]);
-    } else if let Ok(machine) = rustix::system::uname().nodename().to_str() {
-        // Whoever listens everywhere is reached by the name of the machine.
-        names.push(machine.to_owned());
+    for (listen, bound) in listens {
+        if !bound.ip().is_unspecified() {
+            names.extend([listen.host.clone(), bound.ip().to_string()]);
+        } else if let Ok(machine) = rustix::system::uname().nodename().to_str() {
+            // Whoever listens everywhere is reached by the name of the machine.
+            names.push(machine.to_owned());
+        }
     }
     names.extend([&config.external_url, &config.in_cluster_url].into_iter().flatten().map(Url::host));
     names.extend(config.tls_sans.iter().cloned());
@@ -207,14 +228,29 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_other_protocols() {
+        let api: Url = "https://orrery.example.com:6443".parse().unwrap();
+        let check = |listen: &str, bound: &str, expected: &str| {
+            let listen: Listen = listen.parse().unwrap();
+            assert_eq!(listen.url_for_others("mqtts", bound.parse().unwrap(), Some(&api)), expected);
+        };
+        check("127.0.0.1:0", "127.0.0.1:8883", "mqtts://127.0.0.1:8883");
+        check("broker.internal:0", "10.0.0.7:8883", "mqtts://broker.internal:8883");
+        check("0.0.0.0:8883", "0.0.0.0:8883", "mqtts://orrery.example.com:8883");
+    }
+
+    #[test]
     fn the_certificate_has_all_names() {
         let mut config = Config::new("unused");
         config.external_url = Some("https://[2001:db8::1]:6443".parse().unwrap());
         config.in_cluster_url = Some("https://orrery.hub.svc".parse().unwrap());
         config.tls_sans = vec!["orrery.example.com".into(), "localhost".into()];
-        let names = serving_names(&config, "127.0.0.1:6443".parse().unwrap());
+        let broker: Listen = "10.0.0.7:8883".parse().unwrap();
+        let listens =
+            [(&config.listen, "127.0.0.1:6443".parse().unwrap()), (&broker, "10.0.0.7:8883".parse().unwrap())];
+        let names = serving_names(&config, &listens);
         let expected = "localhost 127.0.0.1 ::1 kubernetes kubernetes.default kubernetes.default.svc \
-                        kubernetes.default.svc.cluster.local 2001:db8::1 orrery.hub.svc orrery.example.com";
+                        kubernetes.default.svc.cluster.local 10.0.0.7 2001:db8::1 orrery.hub.svc orrery.example.com";
         assert_eq!(names.join(" "), expected);
     }
 }

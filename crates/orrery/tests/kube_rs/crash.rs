@@ -122,7 +122,7 @@ fn check(load: &Load, events: &[(String, u64)], there: &BTreeMap<String, u64>) {
 
 /// Starts the program and waits until it is ready.
 fn start(directory: &Path, address: &str) -> Program {
-    let arguments = ["up", "--listen", address, "--data-dir"].map(PathBuf::from);
+    let arguments = ["up", "--listen", address, "--mqtt", "127.0.0.1:0", "--data-dir"].map(PathBuf::from);
     Program::start(env!("CARGO_BIN_EXE_orrery"), arguments.into_iter().chain([directory.to_owned()]))
 }
 

@@ -8,6 +8,7 @@ use serde::{
 };
 
 use super::{DecodeError, data::Data};
+use crate::packet::Text as Property;
 
 /// The prefix every attribute has as a user property.
 const PREFIX: &str = "ce-";
@@ -37,7 +38,7 @@ pub(super) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Reads the user properties of a message in binary mode.
-    pub(super) fn from_properties(properties: &'a [(String, String)]) -> Result<Self, DecodeError> {
+    pub(super) fn from_properties(properties: &'a [(Property, Property)]) -> Result<Self, DecodeError> {
         let mut attributes = Self::default();
         for (name, value) in properties {
             let Some(name) = name.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX)).map(|_| name)
@@ -45,7 +46,7 @@ impl<'a> Attributes<'a> {
                 continue;
             };
             let Some(slot) = attributes.slot(&name[PREFIX.len()..]) else { continue };
-            store(slot, Cow::Borrowed(value)).map_err(|()| DecodeError::Repeated(name.clone()))?;
+            store(slot, Cow::Borrowed(value)).map_err(|()| DecodeError::Repeated(name.to_string()))?;
         }
         Ok(attributes)
     }

@@ -3,8 +3,19 @@
 use super::Dialect;
 use crate::{Cause, Message, Wish};
 
-const SEED_PREFIX: &str = "io.open-cluster-management.v1.manifestwork.";
-const OCM_PREFIX: &str = "io.open-cluster-management.works.v1alpha1.manifestbundles.";
+/// A type of the document.
+macro_rules! seed {
+    ($name:literal) => {
+        concat!("io.open-cluster-management.v1.manifestwork.", $name)
+    };
+}
+
+/// A type of the Go code.
+macro_rules! ocm {
+    ($name:literal) => {
+        concat!("io.open-cluster-management.works.v1alpha1.manifestbundles.", $name)
+    };
+}
 
 /// What the type of an event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +33,7 @@ pub(super) fn parse(dialect: Dialect, text: &str) -> Option<Kind> {
         Dialect::Seed => {
             // The document's own example ends in a stray quotation mark.
             let text = text.trim_end_matches(|character: char| !character.is_ascii_alphanumeric());
-            let text = strip_prefix_ignoring_case(text, SEED_PREFIX)?.to_ascii_lowercase();
+            let text = strip_prefix_ignoring_case(text, seed!(""))?.to_ascii_lowercase();
             Some(match text.as_str() {
                 "spec.created" => Kind::Spec(Cause::Created),
                 "spec.updated" | "spec.deleted" => Kind::Spec(Cause::Updated),
@@ -34,7 +45,7 @@ pub(super) fn parse(dialect: Dialect, text: &str) -> Option<Kind> {
                 _ => return None,
             })
         }
-        Dialect::Ocm => Some(match text.strip_prefix(OCM_PREFIX)? {
+        Dialect::Ocm => Some(match text.strip_prefix(ocm!(""))? {
             "spec.create_request" => Kind::Spec(Cause::Created),
             "spec.update_request" | "spec.delete_request" => Kind::Spec(Cause::Updated),
             "spec.resync_response" => Kind::Spec(Cause::Resync),
@@ -54,41 +65,40 @@ fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str
 }
 
 /// The type a message is sent with.
-pub(super) fn name(dialect: Dialect, message: &Message) -> String {
-    let (prefix, name) = match dialect {
-        Dialect::Seed => (SEED_PREFIX, seed_name(message)),
-        Dialect::Ocm => (OCM_PREFIX, ocm_name(message)),
-    };
-    [prefix, name].concat()
+pub(super) fn name(dialect: Dialect, message: &Message) -> &'static str {
+    match dialect {
+        Dialect::Seed => seed_name(message),
+        Dialect::Ocm => ocm_name(message),
+    }
 }
 
 fn seed_name(message: &Message) -> &'static str {
     match message {
         Message::Spec(spec) => match (&spec.wish, spec.cause) {
-            (Wish::Delete(_) | Wish::Unknown(_), _) => "spec.deleted",
-            (Wish::Apply(_), Cause::Created) => "spec.created",
-            (Wish::Apply(_), _) => "spec.updated",
+            (Wish::Delete(_) | Wish::Unknown(_), _) => seed!("spec.deleted"),
+            (Wish::Apply(_), Cause::Created) => seed!("spec.created"),
+            (Wish::Apply(_), _) => seed!("spec.updated"),
         },
-        Message::Status(status) if status.cause == Cause::Created => "status.created",
-        Message::Status(_) => "status.updated",
-        Message::SpecResync(_) => "specresync.requested",
-        Message::StatusResync(_) => "statusresync.requested",
-        Message::ResyncCompleted(_) => "specresync.completed",
+        Message::Status(status) if status.cause == Cause::Created => seed!("status.created"),
+        Message::Status(_) => seed!("status.updated"),
+        Message::SpecResync(_) => seed!("specresync.requested"),
+        Message::StatusResync(_) => seed!("statusresync.requested"),
+        Message::ResyncCompleted(_) => seed!("specresync.completed"),
     }
 }
 
 fn ocm_name(message: &Message) -> &'static str {
     match message {
         Message::Spec(spec) => match (&spec.wish, spec.cause) {
-            (_, Cause::Resync) => "spec.resync_response",
-            (Wish::Delete(_) | Wish::Unknown(_), _) => "spec.delete_request",
-            (Wish::Apply(_), Cause::Created) => "spec.create_request",
-            (Wish::Apply(_), Cause::Updated) => "spec.update_request",
+            (_, Cause::Resync) => ocm!("spec.resync_response"),
+            (Wish::Delete(_) | Wish::Unknown(_), _) => ocm!("spec.delete_request"),
+            (Wish::Apply(_), Cause::Created) => ocm!("spec.create_request"),
+            (Wish::Apply(_), Cause::Updated) => ocm!("spec.update_request"),
         },
-        Message::Status(status) if status.cause == Cause::Resync => "status.resync_response",
-        Message::Status(_) => "status.update_request",
-        Message::SpecResync(_) => "spec.resync_request",
-        Message::StatusResync(_) => "status.resync_request",
-        Message::ResyncCompleted(_) => "specresync.completed",
+        Message::Status(status) if status.cause == Cause::Resync => ocm!("status.resync_response"),
+        Message::Status(_) => ocm!("status.update_request"),
+        Message::SpecResync(_) => ocm!("spec.resync_request"),
+        Message::StatusResync(_) => ocm!("status.resync_request"),
+        Message::ResyncCompleted(_) => ocm!("specresync.completed"),
     }
 }

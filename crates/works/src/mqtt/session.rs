@@ -254,10 +254,11 @@ impl Session {
         };
         let properties = publish.properties.unwrap_or_default();
         let Ok(topic) = String::from_utf8(publish.topic.to_vec()) else { return Ok(()) };
+        let user = properties.user_properties.into_iter().map(|(name, value)| (name.into(), value.into()));
         let packet = Packet {
             topic,
-            content_type: properties.content_type,
-            properties: properties.user_properties,
+            content_type: properties.content_type.map(Into::into),
+            properties: user.collect(),
             payload: publish.payload,
         };
         self.deliver(connection, Incoming::Packet(packet, receipt))
@@ -282,8 +283,12 @@ impl Session {
 
     fn publish(&mut self, packet: Packet, expiry: Duration) -> Result<(), Lost> {
         let properties = PublishProperties {
-            user_properties: packet.properties.clone(),
-            content_type: packet.content_type.clone(),
+            user_properties: packet
+                .properties
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
+            content_type: packet.content_type.as_ref().map(ToString::to_string),
             message_expiry_interval: Some(u32::try_from(expiry.as_secs()).unwrap_or(u32::MAX)),
             ..PublishProperties::default()
         };

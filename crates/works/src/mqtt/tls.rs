@@ -53,6 +53,11 @@ pub enum TlsError {
 }
 
 impl Tls {
+    /// Whether it can be used.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.client_config().map(drop)
+    }
+
     pub(super) fn client_config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&self.ca) {

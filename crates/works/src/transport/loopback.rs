@@ -13,9 +13,12 @@ use crate::{Packet, topic};
 /// A broker that hands each packet to every link whose filters match.
 #[derive(Clone, Debug)]
 pub struct Loopback {
-    subscribers: Arc<Mutex<Vec<Subscriber>>>,
+    subscribers: Arc<Mutex<Arc<[Subscriber]>>>,
     capacity: usize,
 }
+
+/// How many packets are passed on with one look at who wants them.
+const AT_ONCE: usize = 64;
 
 #[derive(Clone, Debug)]
 struct Subscriber {
@@ -26,7 +29,7 @@ struct Subscriber {
 impl Loopback {
     /// A broker whose queues hold this many packets each. A publisher waits for a full one.
     pub fn new(capacity: usize) -> Self {
-        Self { subscribers: Arc::default(), capacity: capacity.max(1) }
+        Self { subscribers: Arc::new(Mutex::new(Arc::new([]))), capacity: capacity.max(1) }
     }
 
     fn subscribe(&self, filters: Vec<String>) -> mpsc::Receiver<Incoming> {
@@ -34,16 +37,37 @@ impl Loopback {
         let (incoming, receiver) = mpsc::channel(self.capacity + 1);
         let _fits = incoming.try_send(Incoming::Connected { max_packet: None });
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|subscriber| !subscriber.incoming.is_closed());
-        subscribers.push(Subscriber { filters: filters.into(), incoming });
+        let known = subscribers.iter().filter(|subscriber| !subscriber.incoming.is_closed()).cloned();
+        *subscribers = known.chain([Subscriber { filters: filters.into(), incoming }]).collect();
         receiver
     }
 
-    fn receivers(&self, topic: &str) -> Vec<mpsc::Sender<Incoming>> {
-        let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        let wants = |subscriber: &&Subscriber| subscriber.filters.iter().any(|filter| topic::matches(filter, topic));
-        subscribers.iter().filter(wants).map(|subscriber| subscriber.incoming.clone()).collect()
+    /// Everyone who has subscribed by now.
+    fn everyone(&self) -> Arc<[Subscriber]> {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+impl Subscriber {
+    fn wants(&self, topic: &str) -> bool {
+        self.filters.iter().any(|filter| topic::matches(filter, topic))
+    }
+
+    async fn give(&self, packet: Packet) {
+        // A receiver that has gone away misses nothing.
+        let _closed = self.incoming.send(Incoming::Packet(packet, Receipt::default())).await;
+    }
+}
+
+/// Gives a packet to all who want it; the last of them needs no copy.
+async fn pass_on(packet: Packet, subscribers: &[Subscriber]) {
+    let Some(last) = subscribers.iter().rposition(|subscriber| subscriber.wants(&packet.topic)) else { return };
+    for subscriber in &subscribers[..last] {
+        if subscriber.wants(&packet.topic) {
+            subscriber.give(packet.clone()).await;
+        }
+    }
+    subscribers[last].give(packet).await;
 }
 
 impl Transport for Loopback {
@@ -53,10 +77,11 @@ impl Transport for Loopback {
         let incoming = self.subscribe(filters);
         let (outgoing, mut packets) = mpsc::channel::<Packet>(self.capacity);
         let task = tokio::spawn(async move {
-            while let Some(packet) = packets.recv().await {
-                for receiver in self.receivers(&packet.topic) {
-                    // A receiver that has gone away misses nothing.
-                    let _closed = receiver.send(Incoming::Packet(packet.clone(), Receipt::default())).await;
+            let mut batch = Vec::new();
+            while packets.recv_many(&mut batch, AT_ONCE).await > 0 {
+                let everyone = self.everyone();
+                for packet in batch.drain(..) {
+                    pass_on(packet, &everyone).await;
                 }
             }
         });
