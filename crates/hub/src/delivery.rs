@@ -161,6 +161,24 @@ impl Delivery {
         self.bindings.insert((policy, part), bound);
     }
 
+    /// What is known of a policy beside its spec.
+    pub fn policy(&self, name: &str) -> Option<&PolicyFacts> {
+        self.policies.get(name)
+    }
+
+    /// The names of all namespaces that are known.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.resolution.namespaces()
+    }
+
+    /// The objects over whose states a StatusCollector is run.
+    pub fn collected_by(&self, collector: &str) -> BTreeSet<ObjectId> {
+        let names = |modulation: &Modulation| modulation.status_collectors.iter().any(|name| name == collector);
+        let answers = self.resolution.policies().filter_map(|policy| self.resolution.answer(policy));
+        let objects = answers.flat_map(|answer| answer.objects.iter());
+        objects.filter(|(_, modulation)| names(modulation)).map(|(id, _)| id.clone()).collect()
+    }
+
     /// Whether some policy may select objects of a resource: only those need to be told.
     pub fn concerns(&self, resource: &GroupResource) -> bool {
         self.resolution.concerns(resource)

@@ -84,6 +84,11 @@ impl Resolution {
         self.policies.keys()
     }
 
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
     /// Whether some policy may select objects of a resource.
     pub fn concerns(&self, resource: &GroupResource) -> bool {
         self.policies.values().any(|policy| policy.concerns(resource))
@@ -202,7 +207,7 @@ impl Policy {
     }
 
     fn concerns(&self, resource: &GroupResource) -> bool {
-        self.spec.downsync.iter().any(|clause| clause::concerns(clause, resource))
+        clause::policy_concerns(&self.spec, resource)
     }
 
     /// Says whether the object changed the answer. An object that is gone has no facts.

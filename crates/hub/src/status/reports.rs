@@ -76,14 +76,13 @@ impl Reports {
         changed
     }
 
-    /// A cluster is not sent an object any more. Says whether anything was known.
-    pub fn forget(&mut self, object: &ObjectId, cluster: &str) -> bool {
-        let Some(known) = self.objects.get_mut(object) else { return false };
-        let removed = known.remove(cluster).is_some();
+    /// Forgets what other clusters said about an object.
+    pub fn keep_only(&mut self, object: &ObjectId, has_it: impl Fn(&Arc<str>) -> bool) {
+        let Some(known) = self.objects.get_mut(object) else { return };
+        known.retain(|cluster, _| has_it(cluster));
         if known.is_empty() {
             self.objects.remove(object);
         }
-        removed
     }
 }
 
@@ -123,8 +122,9 @@ mod tests {
         let garbage =
             status(serde_json::json!([manifest("a", "{"), {"resourceMeta": {"ordinal": 0}, "conditions": []}]));
         assert!(reports.hear(&cluster, &sent, &garbage, late).is_empty());
-        assert!(reports.forget(&a, "c1"));
-        assert!(!reports.forget(&a, "c1"));
+        reports.keep_only(&a, |cluster| **cluster == *"c1");
+        assert_eq!(reports.of(&a).count(), 1);
+        reports.keep_only(&a, |_| false);
         assert_eq!(reports.of(&a).count(), 0);
     }
 }
