@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
 
     let definitions = schemas::definitions(&openapi)?;
     let resources = resources::registry(&discovery, &tables, &definitions)?;
-    let schemas = schemas::build(&definitions, &mut go_types::GoTypes::new(Path::new(modules)))?;
+    let schemas = schemas::build(&definitions, &mut go_types::GoTypes::new(Path::new(modules), version))?;
 
     pack(&target.join("resources.json.gz"), resources.to_string().as_bytes())?;
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;

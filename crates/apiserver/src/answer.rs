@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     body::Body,
     object::{Metadata, Opening},
+    protobuf,
     registry::Resource,
     request::{Accepted, Encoding, Form, Shape},
     schema,
@@ -17,7 +18,7 @@ use crate::{
 
 /// An answer of bytes that are JSON, in the encoding asked for.
 pub(crate) fn bytes(code: u16, json: Vec<u8>, encoding: Encoding) -> Response<Body> {
-    let body = encode(json, encoding);
+    let (body, encoding) = encode(json, encoding);
     respond(code, encoding.content_type(), Body::whole(body))
 }
 
@@ -42,8 +43,9 @@ pub(crate) fn failure(status: &Status, encoding: Encoding) -> Response<Body> {
     response
 }
 
-fn encode(json: Vec<u8>, encoding: Encoding) -> Bytes {
-    match encoding {
+/// The bytes, and what they are: JSON where the kind has no form in protobuf.
+fn encode(json: Vec<u8>, encoding: Encoding) -> (Bytes, Encoding) {
+    let bytes = match encoding {
         Encoding::Json { pretty: false } => json.into(),
         Encoding::Json { pretty: true } => {
             let value: Value = serde_json::from_slice(&json).unwrap_or_default();
@@ -55,7 +57,12 @@ fn encode(json: Vec<u8>, encoding: Encoding) -> Bytes {
             let value: Value = serde_json::from_slice(&json).unwrap_or_default();
             yaml::write(&value).into()
         }
-    }
+        Encoding::Protobuf => match protobuf::encode(&json) {
+            Some(bytes) => bytes.into(),
+            None => return (json.into(), Encoding::Json { pretty: false }),
+        },
+    };
+    (bytes, encoding)
 }
 
 /// A value that is an object of a resource as an answer.

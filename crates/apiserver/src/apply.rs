@@ -26,7 +26,7 @@ pub(crate) use managers::{Manager, Managers, is_reset};
 pub(crate) use reset::Reset;
 pub(crate) use scale::{from_scale, to_scale};
 pub(crate) use set::FieldSet;
-pub(crate) use types::{TypeRef, Types};
+pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
 pub(crate) use walk::Typed;
 

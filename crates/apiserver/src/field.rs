@@ -240,6 +240,8 @@ fn joined(head: &str, detail: &str) -> String {
 
 /// JSON as Go writes it, with the characters escaped that mean something in HTML.
 pub(crate) fn json(value: &Value) -> String {
+    let mut value = value.clone();
+    crate::custom::numbers::write_plainly(&mut value);
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

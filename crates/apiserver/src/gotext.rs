@@ -113,7 +113,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
 fn number(number: &Number) -> String {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
     let size = float.abs();
-    if size != 0.0 && !(1e-4..1e21).contains(&size) {
+    if size != 0.0 && !(1e-4..1e6).contains(&size) {
         let text = format!("{float:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
@@ -136,9 +136,13 @@ mod tests {
             source(&value),
             r#"map[string]interface {}{"a":map[string]interface {}{"c":1.5}, "b":[]interface {}{1, "x", interface {}(nil), true}}"#
         );
-        for (number, text) in
-            [(json!(1e21), "1e+21"), (json!(1.5e-7), "1.5e-07"), (json!(1e6), "1000000"), (json!(0.0), "0")]
-        {
+        for (number, text) in [
+            (json!(1e21), "1e+21"),
+            (json!(1.5e-7), "1.5e-07"),
+            (json!(1e6), "1e+06"),
+            (json!(123456.5), "123456.5"),
+            (json!(0.0), "0"),
+        ] {
             assert_eq!(plain(&number), text);
         }
     }

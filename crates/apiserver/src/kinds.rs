@@ -64,3 +64,16 @@ pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<St
 pub(crate) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     validate::selects(selector, labels)
 }
+
+/// What is wrong with the metadata of an object that is part of another.
+pub(crate) fn validate_embedded_metadata(
+    metadata: &serde_json::Map<String, Value>,
+    path: &crate::field::Path<'_>,
+) -> Vec<FieldError> {
+    validate::embedded_metadata(metadata, path)
+}
+
+/// What is wrong with the way to a webhook.
+pub(crate) fn validate_webhook_client(config: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
+    validate::webhook_client(config, path)
+}

@@ -20,6 +20,7 @@ pub mod openapi;
 mod page;
 mod patch;
 mod paths;
+pub mod protobuf;
 pub mod quantity;
 mod random;
 pub mod registry;

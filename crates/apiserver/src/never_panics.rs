@@ -33,7 +33,7 @@ proptest! {
     fn text_from_outside(text in text()) {
         let _ = request::parse(&text);
         let _ = Query::parse(&text).integer("limit");
-        let _ = Accepted::negotiate(&text, "");
+        let _ = Accepted::negotiate(&text, "", true);
         let _ = Accepted::discovery(&text);
         let _ = LabelSelector::parse(&text);
         let _ = FieldSelector::parse(&text);

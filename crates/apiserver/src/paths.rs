@@ -109,7 +109,8 @@ fn discover<'a>(
     let hash: String = Sha512::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
     let mut response = tagged(&format!("\"{hash}\""), headers, || {
         let mut response = answer::bytes(200, body, accepted.encoding);
-        let kind = format!("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", form.version());
+        let encoding = accepted.encoding.content_type();
+        let kind = format!("{encoding};g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", form.version());
         set(&mut response, header::CONTENT_TYPE, &kind);
         response
     });

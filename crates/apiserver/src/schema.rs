@@ -14,12 +14,13 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use serde_json::Value;
 
-use crate::apply::Types;
+use crate::{apply::Types, protobuf::Messages};
 
-pub use decode::{DecodeError, Decoded, decode, type_meta};
+pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, type_meta};
+pub(crate) use decode::{free_form, store, zero};
 pub use form::{complete, sparse};
 pub(crate) use restore::restore;
-pub(crate) use scalar::{decode_base64, encode_base64, unix_seconds};
+pub(crate) use scalar::{Moment, decode_base64, encode_base64, unescape, unix_seconds};
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
@@ -32,6 +33,7 @@ pub struct Schemas {
     structs: Vec<Struct>,
     by_name: HashMap<Box<str>, StructRef>,
     merging: OnceLock<Types>,
+    messages: OnceLock<Messages>,
 }
 
 /// A struct of [`Schemas`].
@@ -49,6 +51,8 @@ pub struct Struct {
     pub fields: Vec<Field>,
     /// Whether apply replaces it as a whole.
     pub atomic: bool,
+    /// Whether protobuf has a message for it.
+    pub message: bool,
     by_name: HashMap<Box<str>, u16>,
 }
 
@@ -79,6 +83,8 @@ pub struct Field {
     pub item_choices: Vec<Box<str>>,
     /// What it becomes when it is not set, where the schema says so.
     pub default: Option<Value>,
+    /// Its name in Go and number in protobuf, with those of the messages before it that JSON has inlined; empty where protobuf leaves it out.
+    pub protobuf: Vec<(Box<str>, u32)>,
 }
 
 /// When a field is left out of what is written.
@@ -129,6 +135,8 @@ pub struct Type {
     /// What it is made of.
     pub shape: Shape,
     go: Option<Box<str>>,
+    /// Whether it is a list to JSON but a message with items to protobuf.
+    pub(crate) message: bool,
 }
 
 /// What a type is made of.
@@ -187,6 +195,11 @@ impl Schemas {
         self.merging.get_or_init(|| Types::of(self))
     }
 
+    /// How objects of these types are written in protobuf.
+    pub(crate) fn messages(&self) -> &Messages {
+        self.messages.get_or_init(|| Messages::of(self))
+    }
+
     /// The struct a reference stands for.
     pub fn get(&self, reference: StructRef) -> &Struct {
         &self.structs[reference.0 as usize]
@@ -216,6 +229,11 @@ impl Type {
     /// Whether it is the map of resources that containers, nodes and quotas count in.
     pub(crate) fn is_resource_list(&self) -> bool {
         self.go.as_deref() == Some("v1.ResourceList")
+    }
+
+    /// The name it has of its own in Go, if it has one.
+    pub(crate) fn own_name(&self) -> Option<&str> {
+        self.go.as_deref()
     }
 
     /// The name in decoding errors, such as `[]v1.Container`.

@@ -31,6 +31,11 @@ pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
     made.unwrap_or_else(|| vec![view.text("/metadata/name").into(), view.text("/metadata/creationTimestamp").into()])
 }
 
+/// A number of seconds as ages are written.
+pub(crate) fn age(seconds: i64) -> String {
+    view::human(seconds)
+}
+
 /// The cells of a scale, whatever it is the scale of.
 pub(crate) fn scale_cells(scale: &Value, now: i64) -> Vec<Value> {
     let view = View::new(scale, now);

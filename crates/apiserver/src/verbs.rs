@@ -138,7 +138,8 @@ impl Call {
             patch::check_type(&content_type)?;
         }
         let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
-        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available)?;
+        let protobuf = crate::protobuf::has_form(&resource);
+        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, protobuf)?;
         let accepted =
             accepted.pretty_if(query.get("pretty").is_some_and(|value| query.flag("pretty") && !value.is_empty()));
         if let Some(name) = &path.name {

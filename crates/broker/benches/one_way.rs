@@ -169,20 +169,21 @@ async fn raw_pair(port: u16) -> f64 {
     while !matches!(subscribed.poll().await.expect("connected"), Event::Incoming(MqttPacket::SubAck(_))) {}
     let driver = tokio::spawn(async move { while published.poll().await.is_ok() {} });
     let codec = Codec::of(Dialect::Ocm);
-    let packets: Vec<Packet> =
-        (0..EVENTS).map(|number| codec.encode(&spec(number), stamp(number)).expect("encodes")).collect();
-    let start = Instant::now();
-    let sender = tokio::spawn(async move {
-        for packet in packets {
+    let packets: Vec<(Packet, PublishProperties)> = (0..EVENTS)
+        .map(|number| {
+            let mut packet = codec.encode(&spec(number), stamp(number)).expect("encodes");
+            let owned = std::mem::take(&mut packet.properties).into_iter();
             let properties = PublishProperties {
-                user_properties: packet
-                    .properties
-                    .into_iter()
-                    .map(|(name, value)| (name.into_owned(), value.into_owned()))
-                    .collect(),
-                content_type: packet.content_type,
+                user_properties: owned.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(),
+                content_type: packet.content_type.take().map(|text| text.into_owned()),
                 ..Default::default()
             };
+            (packet, properties)
+        })
+        .collect();
+    let start = Instant::now();
+    let sender = tokio::spawn(async move {
+        for (packet, properties) in packets {
             publisher
                 .publish_with_properties(packet.topic, QoS::AtLeastOnce, false, packet.payload, properties)
                 .await

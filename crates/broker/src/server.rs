@@ -166,11 +166,10 @@ async fn connect(stream: TcpStream, tls: Option<Arc<ServerConfig>>, exchange: &E
         Ok(Err(error)) => return End::Handshake(error),
         Err(_) => return End::Silent,
     };
+    // A certificate that names nobody is as good as one that names somebody unknown: nobody is listed without a name.
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    match shown.map(common_name) {
-        Some(None) => End::Stranger,
-        certificate => connection::serve(stream, certificate.flatten(), exchange).await,
-    }
+    let certificate = shown.map(|certificate| common_name(certificate).unwrap_or_default());
+    connection::serve(stream, certificate, exchange).await
 }
 
 /// One line and one number for everything that is not the client's own leaving.

@@ -24,7 +24,7 @@ mod eval;
 mod format;
 mod library;
 mod parse;
-mod pattern;
+pub mod pattern;
 mod plan;
 pub mod rules;
 mod schema;
@@ -34,7 +34,7 @@ mod value;
 
 pub use cost::Range;
 pub use error::{CompileError, EvalError};
-pub use schema::{Declaration, Schema};
+pub use schema::{Declaration, Schema, is_reserved};
 pub use types::{StructType, Type};
 pub use value::{Key, List, Map, Text, Value};
 

@@ -1,14 +1,45 @@
-//! Regular expressions, with the errors of Go's.
+//! Regular expressions as Go has them, with Go's errors.
 
-use regex::Regex;
+mod translate;
+
+use regex::{Regex, RegexBuilder};
 
 /// Patterns that would compile to more than this many bytes are refused.
-const MAX_SIZE: usize = 1 << 20;
+const MAX_SIZE: usize = 4 << 20;
+/// What a pattern may keep to be quick, in bytes.
+const CACHE_SIZE: usize = 256 << 10;
 
 /// Compiles a pattern.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let built = regex::RegexBuilder::new(pattern).size_limit(MAX_SIZE).nest_limit(200).build();
+///
+/// # Errors
+/// When it is none: in the words of Go.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    let translated = translate::translate(pattern).map_err(|error| format!("error parsing regexp: {error}"))?;
+    let built = builder(&translated, MAX_SIZE).build();
     built.map_err(|error| format!("error parsing regexp: {}", describe(&error, pattern)))
+}
+
+/// About how many bytes a compiled pattern takes; at least as many as a text that is no pattern is taken for.
+#[must_use]
+pub fn size(pattern: &str) -> usize {
+    let Ok(translated) = translate::translate(pattern) else { return SMALLEST };
+    let mut size = SMALLEST;
+    while size < MAX_SIZE {
+        match builder(&translated, size).build() {
+            Err(regex::Error::CompiledTooBig(_)) => size *= 4,
+            _ => break,
+        }
+    }
+    size
+}
+
+/// Hardly any pattern takes less, in bytes.
+const SMALLEST: usize = 4 << 10;
+
+fn builder(translated: &str, size: usize) -> RegexBuilder {
+    let mut builder = RegexBuilder::new(translated);
+    builder.size_limit(size).dfa_size_limit(CACHE_SIZE).nest_limit(200);
+    builder
 }
 
 /// What Go would say; what is wrong is between backquotes.
@@ -21,19 +52,13 @@ fn describe(error: &regex::Error, pattern: &str) -> String {
         ("repetition operator missing expression", "missing argument to repetition operator"),
         ("repetition quantifier", "invalid repeat count"),
         ("unrecognized escape sequence", "invalid escape sequence"),
-        ("incomplete escape sequence", "trailing backslash at end of expression"),
         ("invalid character class range", "invalid character class range"),
-        ("Unicode property not found", "invalid character class range"),
+        ("Unicode property", "invalid character class range"),
         ("invalid repetition count range", "invalid repeat count"),
+        ("duplicate capture group name", "duplicate capture group name"),
     ];
     let message = known.iter().find(|(ours, _)| text.contains(ours)).map(|(_, go)| *go);
     match (message, error) {
-        (Some("missing closing ]"), _) => {
-            format!("missing closing ]: `{}`", &pattern[pattern.rfind('[').unwrap_or(0)..])
-        }
-        (Some("trailing backslash at end of expression"), _) => {
-            "trailing backslash at end of expression: ``".to_owned()
-        }
         (Some(message), _) => format!("{message}: `{pattern}`"),
         (None, regex::Error::CompiledTooBig(_)) => format!("expression too large: `{pattern}`"),
         (None, _) => format!("invalid or unsupported Perl syntax: `{pattern}`"),

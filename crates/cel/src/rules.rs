@@ -8,7 +8,7 @@ mod validate;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-pub use problems::{Problem, ProblemKind};
+pub use problems::{Judging, Problem, ProblemKind};
 pub use validate::{Failure, Reason, Verdict};
 
 use crate::{Declaration, Environment, Program, Schema, Type, schema};
@@ -66,6 +66,15 @@ impl Rules {
         let schema = Schema::read(schema).as_resource();
         let declared = schema.declare("object");
         let root = Node::compile(&schema, &schema, declared.as_ref());
+        Self { root, schema: Arc::new(schema) }
+    }
+
+    /// Compiles the rules of a schema of a part of a resource.
+    #[must_use]
+    pub fn compile_value(schema: &serde_json::Value) -> Self {
+        let schema = Schema::read(schema);
+        let declared = schema.declare_inner("object");
+        let root = Node::compile_inner(&schema, &schema, declared.as_ref());
         Self { root, schema: Arc::new(schema) }
     }
 

@@ -203,7 +203,7 @@ impl Schema {
         }
     }
 
-    fn declare_inner(&self, name: &str) -> Option<Declaration> {
+    pub(crate) fn declare_inner(&self, name: &str) -> Option<Declaration> {
         if self.embedded { self.clone().as_resource().declare(name) } else { self.declare(name) }
     }
 
@@ -393,6 +393,12 @@ const RESERVED: &[&str] = &[
 ];
 /// What cannot stand in a name, and what stands for it.
 const ESCAPES: &[(&str, &str)] = &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
+
+/// Whether a word means something in expressions, so that nothing can be called by it.
+#[must_use]
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
 
 /// The name of a property as expressions spell it; nothing if they cannot.
 pub(crate) fn escape(name: &str) -> Option<String> {

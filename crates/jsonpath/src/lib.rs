@@ -1,5 +1,7 @@
 //! The JSONPath dialects of Kubernetes and KubeStellar.
 //!
-//! [`subset`] is the small one in which a CustomTransform says what to remove.
+//! [`subset`] is the small one in which a CustomTransform says what to remove, [`expression`] the one of kubectl and of the columns of
+//! custom resources.
 
+pub mod expression;
 pub mod subset;

@@ -42,7 +42,7 @@ struct Global {
 #[derive(Subcommand)]
 enum Command {
     /// Start the control plane; it runs until it is stopped
-    Up(up::UpArgs),
+    Up(Box<up::UpArgs>),
     /// Make, list and use spaces
     Space(space::SpaceArgs),
     /// Run KRM functions: one on standard input, or the pipeline of a package

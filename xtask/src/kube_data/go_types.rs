@@ -13,16 +13,24 @@ pub(crate) enum Declared {
     /// A struct, in the order of its fields.
     Struct(Vec<Field>),
     /// A named form of another type.
-    Named(Expr),
+    Named {
+        /// The other type.
+        of: Expr,
+        /// Whether protobuf has a message of its own for it.
+        message: bool,
+    },
 }
 
 /// A field of a struct.
+#[derive(Clone)]
 pub(crate) struct Field {
     /// The name in JSON; none where the struct named by the type is inlined.
     pub(crate) json: Option<String>,
     pub(crate) omit_empty: bool,
     pub(crate) omit_zero: bool,
     pub(crate) expr: Expr,
+    /// Its names in Go and numbers in protobuf, with those of the inlined structs it stands in before it; empty where protobuf leaves it out.
+    pub(crate) protobuf: Vec<(String, u32)>,
 }
 
 /// A type as it is written.
@@ -43,13 +51,23 @@ pub(crate) enum Expr {
 /// The packages read so far, by import path.
 pub(crate) struct GoTypes {
     modules: PathBuf,
+    /// What the versions of the modules begin with: the cache may hold others too.
+    version: String,
     packages: HashMap<String, BTreeMap<String, Declared>>,
 }
 
 impl GoTypes {
-    /// Reads from a directory that holds the modules of `k8s.io` as `<module>@<version>`.
-    pub(crate) fn new(modules: &Path) -> Self {
-        Self { modules: modules.to_path_buf(), packages: HashMap::new() }
+    /// Reads from a directory that holds the modules of `k8s.io` as `<module>@<version>`: those of 1.34 are 0.34 there.
+    pub(crate) fn new(modules: &Path, version: &str) -> Self {
+        let version = format!("v0.{}.", version.strip_prefix("1.").unwrap_or(version));
+        Self { modules: modules.to_path_buf(), version, packages: HashMap::new() }
+    }
+
+    /// Whether protobuf has a message for a type.
+    pub(crate) fn has_message(&mut self, package: &str, name: &str) -> Result<bool> {
+        let Some(directory) = self.directory(package)? else { return Ok(false) };
+        let Ok(messages) = fs::read_to_string(directory.join("generated.proto")) else { return Ok(false) };
+        Ok(messages.lines().any(|line| line == format!("message {name} {{")))
     }
 
     /// The declaration of a type, if its package is one of `k8s.io` and declares it.
@@ -83,7 +101,7 @@ impl GoTypes {
         for entry in fs::read_dir(&self.modules).with_context(|| format!("reading {}", self.modules.display()))? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.split_once('@').is_some_and(|(name, _)| name == module) {
+            if name.split_once('@').is_some_and(|(name, at)| name == module && at.starts_with(&self.version)) {
                 let directory = path.join(below);
                 return Ok(directory.is_dir().then_some(directory));
             }
@@ -96,8 +114,13 @@ impl GoTypes {
 fn read_file(package: &str, text: &str, types: &mut BTreeMap<String, Declared>) {
     let imports = imports(text);
     let mut lines = text.lines();
+    let mut message = false;
     while let Some(line) = lines.next() {
-        let Some(declaration) = line.strip_prefix("type ") else { continue };
+        let Some(declaration) = line.strip_prefix("type ") else {
+            message = !line.is_empty() && (message || line == "// +protobuf.nullable=true");
+            continue;
+        };
+        let message = std::mem::take(&mut message);
         let Some((name, rest)) = declaration.split_once(' ') else { continue };
         let scope = Scope { package, imports: &imports };
         if rest.trim_end() == "struct {" {
@@ -107,7 +130,7 @@ fn read_file(package: &str, text: &str, types: &mut BTreeMap<String, Declared>) 
             types.insert(name.to_owned(), Declared::Struct(Vec::new()));
         } else if !rest.starts_with("interface") && !rest.starts_with("func") && !name.contains('(') {
             let written = rest.split("//").next().unwrap_or_default().trim();
-            types.insert(name.to_owned(), Declared::Named(scope.expr(written)));
+            types.insert(name.to_owned(), Declared::Named { of: scope.expr(written), message });
         }
     }
 }
@@ -137,7 +160,9 @@ impl Scope<'_> {
             return None;
         }
         let (declaration, tag) = line.split_once('`')?;
-        let tag = tag.split("json:\"").nth(1)?.split('"').next()?;
+        let quoted = |key: &str| tag.split(key).nth(1)?.split('"').next();
+        let number = quoted("protobuf:\"").and_then(|tag| tag.split(',').nth(1)?.parse().ok());
+        let tag = quoted("json:\"")?;
         let (name, options) = tag.split_once(',').unwrap_or((tag, ""));
         let mut words = declaration.split_whitespace();
         let first = words.next()?;
@@ -146,12 +171,15 @@ impl Scope<'_> {
             return None;
         }
         let inline = name.is_empty();
+        // An embedded struct has the name of its type.
+        let own_name = first.rsplit('.').next().unwrap_or_default().trim_start_matches('*').to_owned();
         let written = if written.is_empty() { first } else { written.as_str() };
         Some(Field {
             json: (!inline).then(|| name.to_owned()),
             omit_empty: options.contains("omitempty"),
             omit_zero: options.contains("omitzero"),
             expr: self.expr(written),
+            protobuf: number.map(|number| (own_name, number)).into_iter().collect(),
         })
     }
 

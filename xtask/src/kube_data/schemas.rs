@@ -20,9 +20,35 @@ pub(crate) fn definitions(openapi: &Value) -> Result<BTreeMap<String, Value>> {
     Ok(found)
 }
 
+/// What is answered but stands in no published schema, by package and name.
+const UNPUBLISHED: [(&str, &str); 14] = [
+    ("k8s.io/apimachinery/pkg/apis/meta/v1", "GroupVersionKind"),
+    ("k8s.io/apimachinery/pkg/apis/meta/v1", "PartialObjectMetadata"),
+    ("k8s.io/apimachinery/pkg/apis/meta/v1", "PartialObjectMetadataList"),
+    ("k8s.io/apimachinery/pkg/apis/meta/v1beta1", "PartialObjectMetadataList"),
+    ("k8s.io/api/apidiscovery/v2", "APIGroupDiscoveryList"),
+    ("k8s.io/api/apidiscovery/v2", "APIGroupDiscovery"),
+    ("k8s.io/api/apidiscovery/v2", "APIVersionDiscovery"),
+    ("k8s.io/api/apidiscovery/v2", "APIResourceDiscovery"),
+    ("k8s.io/api/apidiscovery/v2", "APISubresourceDiscovery"),
+    ("k8s.io/api/apidiscovery/v2beta1", "APIGroupDiscoveryList"),
+    ("k8s.io/api/apidiscovery/v2beta1", "APIGroupDiscovery"),
+    ("k8s.io/api/apidiscovery/v2beta1", "APIVersionDiscovery"),
+    ("k8s.io/api/apidiscovery/v2beta1", "APIResourceDiscovery"),
+    ("k8s.io/api/apidiscovery/v2beta1", "APISubresourceDiscovery"),
+];
+
 /// One entry per struct: its Go name and its fields in order.
 pub(crate) fn build(definitions: &BTreeMap<String, Value>, go: &mut GoTypes) -> Result<Value> {
     let mut structs = Map::new();
+    for (package, type_name) in UNPUBLISHED {
+        let mut entries = Vec::new();
+        for field in flattened(go, package, type_name)? {
+            entries.push(entry(go, &field, &Value::Null).with_context(|| format!("{package}.{type_name}"))?);
+        }
+        let made = json!({ "go": go_text(package, type_name), "fields": entries, "pb": true });
+        structs.insert(definition_name(package, type_name), made);
+    }
     for (name, definition) in definitions {
         let (package, type_name) = go_name(name);
         if special(&package, &type_name).is_some() {
@@ -51,6 +77,9 @@ pub(crate) fn build(definitions: &BTreeMap<String, Value>, go: &mut GoTypes) -> 
             if !definition[from].is_null() {
                 made[to] = definition[from].clone();
             }
+        }
+        if go.has_message(&package, &type_name)? {
+            made["pb"] = true.into();
         }
         structs.insert(name.clone(), made);
     }
@@ -96,29 +125,50 @@ fn special(package: &str, name: &str) -> Option<&'static str> {
 fn flattened(go: &mut GoTypes, package: &str, name: &str) -> Result<Vec<Field>> {
     let declared = go.declared(package, name)?.with_context(|| format!("{package} does not declare {name}"))?;
     let Declared::Struct(fields) = declared else {
-        let Declared::Named(Expr::Declared { package, name }) = declared else {
+        let Declared::Named { of: Expr::Declared { package, name }, .. } = declared else {
             anyhow::bail!("{name} is not a struct")
         };
         let (package, name) = (package.clone(), name.clone());
         return flattened(go, &package, &name);
     };
-    let fields: Vec<Field> = fields
-        .iter()
-        .map(|field| Field {
-            json: field.json.clone(),
-            omit_empty: field.omit_empty,
-            omit_zero: field.omit_zero,
-            expr: field.expr.clone(),
-        })
-        .collect();
     let mut flat = Vec::new();
-    for field in fields {
+    for field in fields.clone() {
         match (&field.json, &field.expr) {
-            (None, Expr::Declared { package, name }) => flat.extend(flattened(go, package, name)?),
+            (None, Expr::Declared { package, name }) => {
+                let inner = flattened(go, package, name)?
+                    .into_iter()
+                    .map(|inner| Field { protobuf: below(&field.protobuf, inner.protobuf), ..inner });
+                flat.extend(inner);
+            }
             _ => flat.push(field),
         }
     }
     Ok(flat)
+}
+
+/// The way in protobuf to a field of an inlined struct; none where protobuf leaves out either.
+fn below(outer: &[(String, u32)], inner: Vec<(String, u32)>) -> Vec<(String, u32)> {
+    if outer.is_empty() || inner.is_empty() {
+        return Vec::new();
+    }
+    outer.iter().cloned().chain(inner).collect()
+}
+
+/// The number of a field in protobuf, or the way to it, and its names in Go where they are not told by the name in JSON.
+fn numbered(made: &mut Value, field: &Field) {
+    let numbers: Vec<u32> = field.protobuf.iter().map(|(_, number)| *number).collect();
+    match numbers.as_slice() {
+        [] => return,
+        [number] => made["pb"] = (*number).into(),
+        way => made["pb"] = way.into(),
+    }
+    let names: Vec<&str> = field.protobuf.iter().map(|(name, _)| name.as_str()).collect();
+    let json_name = field.json.clone().unwrap_or_default();
+    let mut expected = json_name.chars();
+    let expected = expected.next().map(|first| first.to_uppercase().chain(expected).collect::<String>());
+    if names.len() > 1 || expected.as_deref() != names.first().copied() {
+        made["as"] = names.join(".").into();
+    }
 }
 
 fn entry(go: &mut GoTypes, field: &Field, published: &Value) -> Result<Value> {
@@ -132,6 +182,7 @@ fn entry(go: &mut GoTypes, field: &Field, published: &Value) -> Result<Value> {
             made[name] = true.into();
         }
     }
+    numbered(&mut made, field);
     let kept = [
         ("x-kubernetes-list-type", "list"),
         ("x-kubernetes-list-map-keys", "keys"),
@@ -178,17 +229,20 @@ fn typed(go: &mut GoTypes, expr: &Expr) -> Result<Value> {
             }
             let declared = go.declared(package, name)?.map(|declared| match declared {
                 Declared::Struct(_) => None,
-                Declared::Named(expr) => Some(expr.clone()),
+                Declared::Named { of, message } => Some((of.clone(), *message)),
             });
             match declared {
                 Some(None) => json!({ "ref": definition_name(package, name) }),
-                Some(Some(under)) => {
+                Some(Some((under, message))) => {
                     let mut made = typed(go, &under)?;
                     if let Value::String(word) = &made {
                         made = json!({ "is": word });
                     }
                     if made.get("ref").is_none() {
                         made["go"] = go_text(package, name).into();
+                    }
+                    if message {
+                        made["message"] = true.into();
                     }
                     made
                 }

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+pub(crate) use structural::{Building, Items};
+
 use super::element::{Element, Scalar as Key};
 use crate::{
     gotext,

@@ -41,10 +41,27 @@ pub(super) use check::selects;
 use order::Check;
 
 use super::{service_ranges, shown};
-use crate::{field::FieldError, registry::Resource};
+use crate::{
+    field::{FieldError, Path},
+    registry::Resource,
+};
 
 /// What was found so far.
 type Errors = Vec<FieldError>;
+
+/// Judges the metadata of an object that is part of another.
+pub(super) fn embedded_metadata(metadata: &serde_json::Map<String, Value>, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    metadata::embedded(metadata, path, &mut errors);
+    errors
+}
+
+/// Judges how a webhook is reached.
+pub(super) fn webhook_client(config: &Value, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    admission::client(config, path, &mut errors);
+    errors
+}
 
 /// Judges whether an object can have the addresses it asks for.
 pub(super) fn addresses(resource: &Resource, object: &Value, old: Option<&Value>, dry_run: bool) -> Errors {

@@ -12,6 +12,8 @@ pub enum Encoding {
     },
     /// YAML.
     Yaml,
+    /// Protobuf, which only built-in kinds have.
+    Protobuf,
 }
 
 /// What of an object is in an answer.
@@ -54,6 +56,8 @@ pub struct Discovery {
     pub aggregated: Option<Aggregated>,
 }
 
+/// The media type of protobuf.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// What we have for objects.
 pub const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// What we have for lists, which can be watched.
@@ -66,14 +70,13 @@ impl Accepted {
         Self { encoding: Encoding::Json { pretty: false }, form: Form { shape: Shape::Whole, beta: false } };
 
     /// Chooses by an Accept header, as Kubernetes does: first whether any type in it is ours, then the best clause we can serve.
-    pub fn negotiate(header: &str, available: &str) -> Result<Self, Status> {
+    /// `protobuf` is whether whole objects can be had in it.
+    pub fn negotiate(header: &str, available: &str, protobuf: bool) -> Result<Self, Status> {
         if header.is_empty() {
             return Ok(Self::JSON);
         }
         check_known(header, available)?;
-        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
-        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
-        let chosen = clauses.iter().find_map(Clause::serve);
+        let chosen = clauses(header).iter().find_map(|clause| clause.serve(protobuf));
         chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
     }
 
@@ -84,9 +87,7 @@ impl Accepted {
             return Ok(plain);
         }
         check_known(header, AVAILABLE)?;
-        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
-        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
-        let chosen = clauses.iter().find_map(|clause| {
+        let chosen = clauses(header).iter().find_map(|clause| {
             let encoding = clause.encoding()?;
             let aggregated = match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
                 (None, ..) => None,
@@ -106,7 +107,7 @@ impl Accepted {
     pub fn pretty_if(self, wanted: bool) -> Self {
         match self.encoding {
             Encoding::Json { pretty } => Self { encoding: Encoding::Json { pretty: pretty || wanted }, ..self },
-            Encoding::Yaml => self,
+            Encoding::Yaml | Encoding::Protobuf => self,
         }
     }
 
@@ -119,16 +120,17 @@ impl Accepted {
 
     /// The encoding for an error when the request could not be negotiated: the first we know, or JSON.
     pub fn for_errors(header: &str) -> Encoding {
-        let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
-        clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+        let clauses = clauses(header);
+        // A failure has no other form than its own.
+        let mut fitting = clauses.iter().filter(|clause| clause.name != PROTOBUF || clause.is_plain());
         // Whoever accepts nothing we have is taken for a person.
-        clauses.iter().find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
+        fitting.find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
     }
 }
 
-/// Refuses a header that names no type we have. Protobuf of objects is not served yet, so that naming it alone is not enough.
+/// Refuses a header that names no type we have.
 fn check_known(header: &str, available: &str) -> Result<(), Status> {
-    let known = |name: &str| matches!(name, "*/*" | "application/json" | "application/yaml");
+    let known = |name: &str| matches!(name, "*/*" | "application/json" | "application/yaml" | PROTOBUF);
     let mut names = header.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
     if names.any(known) { Ok(()) } else { Err(Status::no_acceptable_type(available)) }
 }
@@ -139,8 +141,16 @@ impl Encoding {
         match self {
             Self::Json { .. } => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => PROTOBUF,
         }
     }
+}
+
+/// The clauses of a header, the best first.
+fn clauses(header: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+    clauses.sort_by(|one, other| other.rank().total_cmp(&one.rank()));
+    clauses
 }
 
 /// One clause of an Accept header.
@@ -180,6 +190,7 @@ impl<'a> Clause<'a> {
         match self.name {
             "application/json" | "*/*" | "application/*" => Some(Encoding::Json { pretty }),
             "application/yaml" => Some(Encoding::Yaml),
+            PROTOBUF => Some(Encoding::Protobuf),
             _ => None,
         }
     }
@@ -188,14 +199,23 @@ impl<'a> Clause<'a> {
         self.parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
+    /// Whether it asks for things as they are.
+    fn is_plain(&self) -> bool {
+        ["as", "g", "v"].iter().all(|name| self.parameter(name).is_none())
+    }
+
     /// The answer this clause asks for, if it is one we can give.
-    fn serve(&self) -> Option<Accepted> {
+    fn serve(&self, protobuf: bool) -> Option<Accepted> {
         let encoding = self.encoding()?;
+        let only_partly = encoding == Encoding::Protobuf && !protobuf;
         if self.parameter("stream").is_some_and(|stream| stream != "watch") {
             return None;
         }
         let shape = match self.parameter("as") {
+            None | Some("") if only_partly => return None,
             None | Some("") => return Some(Accepted { encoding, ..Accepted::JSON }),
+            // Tables have no form in protobuf.
+            Some("Table") if encoding == Encoding::Protobuf => return None,
             Some("Table") => Shape::Table,
             Some("PartialObjectMetadata") => Shape::Metadata,
             Some("PartialObjectMetadataList") => Shape::MetadataList,
@@ -222,7 +242,11 @@ mod tests {
     use super::*;
 
     fn check(header: &str, expected: &str) {
-        let got = match Accepted::negotiate(header, AVAILABLE) {
+        check_of(true, header, expected);
+    }
+
+    fn check_of(protobuf: bool, header: &str, expected: &str) {
+        let got = match Accepted::negotiate(header, AVAILABLE, protobuf) {
             Ok(Accepted { encoding, form }) => {
                 format!("{encoding:?} {:?}{}", form.shape, if form.beta { " beta" } else { "" })
             }
@@ -245,6 +269,38 @@ mod tests {
         check(table, "Json { pretty: false } Table");
         check("application/json;g=meta.k8s.io;as=Table;v=v1beta1", "Json { pretty: false } Table beta");
         check(&format!("application/json,{table}"), json);
+    }
+
+    #[test]
+    fn protobuf_is_for_what_has_it() {
+        let json = "Json { pretty: false } Whole";
+        let nothing = "only the following media types are accepted";
+        check(PROTOBUF, "Protobuf Whole");
+        check(&format!("{PROTOBUF},application/json"), "Protobuf Whole");
+        check(&format!("{PROTOBUF};q=0.5,application/json"), json);
+        check(&format!("{PROTOBUF};stream=watch"), "Protobuf Whole");
+        check_of(false, PROTOBUF, nothing);
+        check_of(false, &format!("{PROTOBUF},application/json"), json);
+        let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        check(&metadata, "Protobuf Metadata");
+        check_of(false, &metadata, "Protobuf Metadata");
+        check(&format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1"), nothing);
+        let table = format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,application/json;as=Table;g=meta.k8s.io;v=v1");
+        check(&table, "Json { pretty: false } Table");
+    }
+
+    #[test]
+    fn errors_come_as_what_is_asked_for_plainly() {
+        let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        for (header, encoding) in [
+            (PROTOBUF, Encoding::Protobuf),
+            (&format!("{metadata},application/json"), Encoding::Json { pretty: false }),
+            (&format!("{metadata},{PROTOBUF}"), Encoding::Protobuf),
+            (&metadata, Encoding::Json { pretty: true }),
+            ("", Encoding::Json { pretty: false }),
+        ] {
+            assert_eq!(Accepted::for_errors(header), encoding, "{header}");
+        }
     }
 
     #[test]

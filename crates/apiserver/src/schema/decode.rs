@@ -8,7 +8,7 @@ use super::{Field, Schemas, Shape, StructRef, Type, scalar, syntax};
 
 /// What is nested deeper than this is refused; no kind comes near it but a schema of schemas. It lies below what can be read
 /// back from the store, so that nothing is stored that is lost.
-const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 
 /// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 100;
@@ -37,7 +37,7 @@ impl std::error::Error for DecodeError {}
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
     syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
-    let ty = Type { shape: Shape::Struct(root), go: None };
+    let ty = Type { shape: Shape::Struct(root), go: None, message: false };
     let mut decoder = Decoder::new(schemas, text);
     let object = decoder.value(&ty, 0).map_err(DecodeError)?;
     match decoder.saved {
@@ -454,12 +454,18 @@ fn word(first: u8) -> &'static str {
 }
 
 /// Keeps a value in the sparse form, where an absent field and an empty one are the same unless the field tells them apart.
-fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
+pub(crate) fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
     let kept = value.filter(|value| field.holds(value));
     match kept {
         Some(value) => members.insert(field.name.to_string(), value),
         None => members.remove(field.name.as_ref()),
     };
+}
+
+/// Any JSON that stands by itself below other values.
+pub(crate) fn free_form(text: &[u8], depth: usize) -> Result<Value, String> {
+    syntax::check(text).map_err(|error| error.to_string())?;
+    Decoder::new(&Schemas::default(), text).raw(depth)
 }
 
 /// A value of a type that reads its own JSON.
@@ -469,7 +475,7 @@ pub(super) fn own_form(shape: &Shape, value: &Value) -> Result<Value, String> {
 }
 
 /// The empty value of a type, for items of lists and values of maps that are null.
-pub(super) fn zero(ty: &Type) -> Value {
+pub(crate) fn zero(ty: &Type) -> Value {
     match ty.shape {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString => 0.into(),

@@ -20,6 +20,8 @@ struct StructData {
     go: Box<str>,
     fields: Vec<FieldData>,
     map: Option<String>,
+    #[serde(default)]
+    pb: bool,
 }
 
 #[derive(Deserialize)]
@@ -45,16 +47,39 @@ struct FieldData {
     #[serde(default)]
     item_enum: Vec<Box<str>>,
     default: Option<Value>,
+    pb: Option<Numbers>,
+    r#as: Option<String>,
+}
+
+/// A number of a field in protobuf, or the numbers that lead to it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Numbers {
+    One(u32),
+    Way(Vec<u32>),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum TypeData {
     Word(String),
-    Named { is: String, go: Option<Box<str>> },
-    Ref { r#ref: String },
-    List { list: Box<TypeData>, go: Option<Box<str>> },
-    Map { map: Box<TypeData>, go: Option<Box<str>> },
+    Named {
+        is: String,
+        go: Option<Box<str>>,
+    },
+    Ref {
+        r#ref: String,
+    },
+    List {
+        list: Box<TypeData>,
+        go: Option<Box<str>>,
+        #[serde(default)]
+        message: bool,
+    },
+    Map {
+        map: Box<TypeData>,
+        go: Option<Box<str>>,
+    },
 }
 
 /// Reads all types; every reference must lead to a struct of the same data.
@@ -73,15 +98,16 @@ pub(super) fn schemas(texts: &[&[u8]]) -> Result<Schemas, serde_json::Error> {
         }
         let places = fields.iter().zip(0..).map(|(field, index)| (field.name.clone(), index)).collect();
         let atomic = described.map.as_deref() == Some("atomic");
-        structs.push(Struct { name, go: described.go, fields, atomic, by_name: places });
+        structs.push(Struct { name, go: described.go, fields, atomic, message: described.pb, by_name: places });
     }
-    Ok(Schemas { structs, by_name, merging: OnceLock::new() })
+    Ok(Schemas { structs, by_name, merging: OnceLock::new(), messages: OnceLock::new() })
 }
 
 fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field, serde_json::Error> {
     let patch = data.patch.unwrap_or_default();
     let has = |word: &str| patch.split(',').any(|part| part == word);
     Ok(Field {
+        protobuf: protobuf(&data.name, data.pb, data.r#as.as_deref()),
         ty: ty(data.ty, names)?,
         name: data.name,
         pointer: data.ptr,
@@ -109,18 +135,31 @@ fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field,
     })
 }
 
+/// Names and numbers on the way to a field; the names are told where they are not that of JSON with a capital letter.
+fn protobuf(name: &str, numbers: Option<Numbers>, names: Option<&str>) -> Vec<(Box<str>, u32)> {
+    let numbers = match numbers {
+        None => return Vec::new(),
+        Some(Numbers::One(number)) => vec![number],
+        Some(Numbers::Way(numbers)) => numbers,
+    };
+    let mut letters = name.chars();
+    let usual = || letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
+    let names = names.map_or_else(usual, str::to_owned);
+    names.split('.').map(Into::into).zip(numbers).collect()
+}
+
 fn ty(data: TypeData, names: &HashMap<Box<str>, StructRef>) -> Result<Type, serde_json::Error> {
     let inner = |data: Box<TypeData>| ty(*data, names).map(Box::new);
     Ok(match data {
-        TypeData::Word(word) => Type { shape: scalar(&word)?, go: None },
-        TypeData::Named { is, go } => Type { shape: scalar(&is)?, go },
+        TypeData::Word(word) => Type { shape: scalar(&word)?, go: None, message: false },
+        TypeData::Named { is, go } => Type { shape: scalar(&is)?, go, message: false },
         TypeData::Ref { r#ref } => {
             let reference =
                 names.get(r#ref.as_str()).ok_or_else(|| serde_json::Error::custom(format!("no struct {}", r#ref)))?;
-            Type { shape: Shape::Struct(*reference), go: None }
+            Type { shape: Shape::Struct(*reference), go: None, message: false }
         }
-        TypeData::List { list, go } => Type { shape: Shape::List(inner(list)?), go },
-        TypeData::Map { map, go } => Type { shape: Shape::Map(inner(map)?), go },
+        TypeData::List { list, go, message } => Type { shape: Shape::List(inner(list)?), go, message },
+        TypeData::Map { map, go } => Type { shape: Shape::Map(inner(map)?), go, message: false },
     })
 }
 

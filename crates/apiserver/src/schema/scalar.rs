@@ -90,12 +90,26 @@ pub(crate) fn unix_seconds(text: &str) -> Option<i64> {
 }
 
 /// A point in time as seconds since 1970 and microseconds.
-struct Moment {
-    seconds: i64,
-    micros: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) seconds: i64,
+    pub(crate) micros: u32,
 }
 
 impl Moment {
+    /// The first moment of the first year, which is how Go says that there is none.
+    pub(crate) const NONE: Self = Self { seconds: -62_135_596_800, micros: 0 };
+
+    /// Reads a time that was written by us.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        Self::parse(text, "").ok()
+    }
+
+    /// Whether it can be written with a year of four digits.
+    pub(crate) fn has_year(&self) -> bool {
+        (Self::NONE.seconds..253_402_300_800).contains(&self.seconds)
+    }
+
     /// Reads RFC 3339, with Go's words for what does not fit its reference layout.
     fn parse(text: &str, layout: &str) -> Result<Self, String> {
         let parts = [
@@ -169,13 +183,15 @@ impl Moment {
         Ok(Self { seconds, micros })
     }
 
-    fn seconds(&self) -> String {
+    /// As text, in seconds.
+    pub(crate) fn seconds(&self) -> String {
         let (year, month, day) = civil(self.seconds.div_euclid(86_400));
         let rest = self.seconds.rem_euclid(86_400);
         format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
     }
 
-    fn micros(&self) -> String {
+    /// As text, in microseconds.
+    pub(crate) fn micros(&self) -> String {
         let seconds = self.seconds();
         format!("{}.{:06}Z", &seconds[..seconds.len() - 1], self.micros)
     }
@@ -252,7 +268,7 @@ fn quote(text: &str) -> String {
 /// The text of a string whose opening quote was read, and its length in bytes with the closing quote.
 ///
 /// Half a surrogate pair and bytes that are not UTF-8 become U+FFFD, as in Go.
-pub(super) fn unescape(text: &[u8]) -> (String, usize) {
+pub(crate) fn unescape(text: &[u8]) -> (String, usize) {
     let mut bytes = Vec::new();
     let mut at = 0;
     while let Some(byte) = text.get(at) {

@@ -25,5 +25,5 @@ pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>)
             Err(status) => return Err(status),
         }
     }
-    answer(call, selection)
+    answer(call, selection).await
 }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::Call;
 use crate::{
     answer, gotext, object,
+    protobuf::{self, Envelope},
     registry::{Registry, Resource},
-    request::FieldValidation,
+    request::{FieldValidation, PROTOBUF},
     schema::{self, StructRef},
     status::Status,
     versions, yaml,
@@ -16,6 +17,9 @@ use crate::{
 
 /// The types of bodies that are read.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The types of bodies that are read of kinds that are not built in.
+const ACCEPTED_OF_OTHERS: &str = "application/json, application/yaml";
 
 /// What a body must be.
 pub(crate) struct Wanted<'a> {
@@ -47,10 +51,38 @@ pub(crate) fn body(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
-    check_type(&call.shared.registry, wanted, &json, bytes)?;
-    let mut object = typed(&call.shared.registry, wanted, &json, validation, warnings)?;
+    let registry = &call.shared.registry;
+    let mut object = if is_protobuf(&call.content_type) && registry.schemas().get(wanted.schema).message {
+        from_protobuf(registry, wanted, bytes)?
+    } else {
+        let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
+        let (api_version, kind) = schema::type_meta(&json).map_err(|error| {
+            unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), bytes)
+        })?;
+        check_type(registry, wanted, &api_version, &kind, bytes)?;
+        typed(registry, wanted, &json, validation, warnings)?
+    };
     warnings.extend(repeated_owners(&mut object, ""));
+    Ok(object)
+}
+
+/// Whether a body is in protobuf.
+pub(crate) fn is_protobuf(content_type: &str) -> bool {
+    media_type(content_type) == PROTOBUF
+}
+
+fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Reads a body in protobuf. Fields nobody knows are dropped, whatever is said of JSON's.
+fn from_protobuf(registry: &Registry, wanted: &Wanted<'_>, bytes: &[u8]) -> Result<Value, Status> {
+    let envelope = Envelope::open(bytes).map_err(|error| unrecognized(wanted.kind, &error.to_string(), bytes))?;
+    check_type(registry, wanted, &envelope.api_version, &envelope.kind, bytes)?;
+    let read = protobuf::decode(registry.schemas(), wanted.schema, envelope.raw);
+    let mut object = read.map_err(|damage| unhandled(wanted.kind, wanted.version, wanted.kind, &damage.to_string()))?;
+    object["kind"] = wanted.kind.into();
+    object["apiVersion"] = wanted.api_version().into();
     Ok(object)
 }
 
@@ -73,8 +105,7 @@ fn to_json<'a>(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Cow<'a, [u8]>, Status> {
-    let name = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match name.as_str() {
+    match media_type(content_type).as_str() {
         "" | "application/json" => Ok(Cow::Borrowed(bytes)),
         "application/yaml" => {
             let read = yaml::to_json(bytes).map_err(|problem| unrecognized(kind, &problem, bytes))?;
@@ -90,10 +121,8 @@ fn to_json<'a>(
             }
             Ok(Cow::Owned(read.json))
         }
-        "application/vnd.kubernetes.protobuf" if !bytes.starts_with(b"k8s\0") => {
-            let problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-            Err(unrecognized(kind, problem, bytes))
-        }
+        // What is not built in has no form in protobuf.
+        PROTOBUF => Err(Status::unsupported_body(ACCEPTED_OF_OTHERS)),
         _ => Err(Status::unsupported_body(ACCEPTED)),
     }
 }
@@ -117,19 +146,22 @@ fn summary(body: &[u8]) -> String {
 }
 
 /// Refuses a body that says it is something else.
-fn check_type(registry: &Registry, wanted: &Wanted<'_>, json: &[u8], body: &[u8]) -> Result<(), Status> {
-    let (api_version, kind) = schema::type_meta(json).map_err(|error| {
-        unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), body)
-    })?;
+fn check_type(
+    registry: &Registry,
+    wanted: &Wanted<'_>,
+    api_version: &str,
+    kind: &str,
+    body: &[u8],
+) -> Result<(), Status> {
     let (group, version) = match api_version.split_once('/') {
         None if api_version.is_empty() => (wanted.group, wanted.version),
-        None => ("", api_version.as_str()),
+        None => ("", api_version),
         Some((_, version)) if version.contains('/') => {
             return Err(unrecognized(wanted.kind, &format!("unexpected GroupVersion string: {api_version}"), body));
         }
         Some((group, version)) => (group, version),
     };
-    let kind = if kind.is_empty() { wanted.kind } else { kind.as_str() };
+    let kind = if kind.is_empty() { wanted.kind } else { kind };
     if (group, version, kind) == (wanted.group, wanted.version, wanted.kind) {
         return Ok(());
     }
@@ -145,7 +177,7 @@ fn check_type(registry: &Registry, wanted: &Wanted<'_>, json: &[u8], body: &[u8]
     let problem = if versions::is_known(registry, group, version, kind) {
         format!("converting ({version}.{kind}) to ({}): unknown conversion", wanted.internal)
     } else {
-        let api_version = if api_version.is_empty() { &expected } else { &api_version };
+        let api_version = if api_version.is_empty() { &expected } else { api_version };
         format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:110\"",
             gotext::quote(kind),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Call, Writer,
     create::outgoing,
+    decode::is_protobuf,
     kind, named, stored,
     write::{busy, set_revision, written_at},
 };
@@ -15,7 +16,8 @@ use crate::{
     body::Body,
     json::parse,
     object::{self, Metadata},
-    registry::{DeleteAnswer, Resource},
+    protobuf::{self, Envelope},
+    registry::{DeleteAnswer, Registry, Resource},
     request::{DeleteOptions, Propagation},
     status::Status,
     yaml,
@@ -58,7 +60,9 @@ pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status>
     }
     let version_kind =
         |problem: String| Status::internal(format!("couldn't get version/kind; json parse error: {problem}"));
-    let value = if call.content_type.starts_with("application/yaml") {
+    let value = if is_protobuf(&call.content_type) {
+        from_protobuf(body)?
+    } else if call.content_type.starts_with("application/yaml") {
         let read = yaml::to_json(body).map_err(Status::internal)?;
         parse(&read.json).map_err(version_kind)?
     } else {
@@ -73,6 +77,18 @@ pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status>
         return Err(Status::internal(message));
     }
     DeleteOptions::from_body(&value)
+}
+
+/// The options of a deletion in protobuf, as values.
+fn from_protobuf(body: &[u8]) -> Result<Value, Status> {
+    let envelope = Envelope::open(body).map_err(|error| Status::internal(error.to_string()))?;
+    let registry = Registry::kubernetes();
+    let schema = protobuf::delete_options().ok_or_else(Status::no_such_resource)?;
+    let read = protobuf::decode(registry.schemas(), schema, envelope.raw);
+    let mut value = read.map_err(|damage| Status::internal(damage.to_string()))?;
+    value["kind"] = envelope.kind.into();
+    value["apiVersion"] = envelope.api_version.into();
+    Ok(value)
 }
 
 /// The namespaces without which a cluster is none.

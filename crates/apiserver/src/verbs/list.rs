@@ -17,8 +17,9 @@ use crate::{
     body::Body,
     object::{Opening, Stored},
     page::Page,
+    protobuf,
     registry::{Registry, Resource},
-    request::{Encoding, Form, ListOptions, Shape, SpaceScope, VersionMatch},
+    request::{Encoding, Form, ListOptions, PROTOBUF, Shape, SpaceScope, VersionMatch},
     schema,
     selector::{FieldSelector, LabelSelector},
     status::Status,
@@ -31,11 +32,11 @@ pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     if call.accepted.form.shape == Shape::Metadata {
         return Err(answer::is_a_list(&call.resource));
     }
-    answer(call, select(call, &options, &filter).await?)
+    answer(call, select(call, &options, &filter).await?).await
 }
 
 /// What was found as an answer.
-pub(crate) fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
+pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
     let view = call.table_view()?;
     let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
     if call.accepted.form.shape == Shape::Table {
@@ -43,7 +44,7 @@ pub(crate) fn answer(call: &Call, selection: Selection) -> Result<Response<Body>
         let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
     }
-    Ok(stream(call, selection.objects, &metadata))
+    Ok(stream(call, selection.objects, &metadata).await)
 }
 
 /// What a list found.
@@ -293,7 +294,7 @@ fn after(prefix: &str, start: &str) -> Start {
 const PIECE: usize = 64 << 10;
 
 /// A list as an answer that is made while it is sent.
-fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Response<Body> {
+async fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Response<Body> {
     let resource = &call.resource;
     let whole = call.accepted.form.shape == Shape::Whole;
     let (kind, version) = if whole {
@@ -321,11 +322,33 @@ fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Response<
     if call.accepted.encoding == (Encoding::Json { pretty: false }) {
         return answer::respond(200, "application/json", Body::pieces(items));
     }
+    if call.accepted.encoding == Encoding::Protobuf
+        && let Some(list) = protobuf::List::new(&version, &kind)
+    {
+        return protobuf_list(list, items, metadata).await;
+    }
     let all = items.fold(Vec::new(), |mut all, piece| {
         all.extend_from_slice(&piece);
         all
     });
     answer::bytes(200, all, call.accepted.encoding)
+}
+
+/// A list in protobuf. Others are let in between its pieces: a large one takes a while.
+async fn protobuf_list(mut list: protobuf::List, mut items: Items, metadata: &Value) -> Response<Body> {
+    loop {
+        let more = list.fill(|json| {
+            let Some(object) = items.objects.next() else { return false };
+            items.write(json, &object);
+            true
+        });
+        if !more {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let pieces = list.finish(metadata.to_string().as_bytes());
+    answer::respond(200, PROTOBUF, Body::pieces(pieces.into_iter()))
 }
 
 /// The bytes of a list, made piece by piece.

@@ -21,6 +21,7 @@ use crate::{
     body::Body,
     object::{Opening, Stored},
     objects::Watcher,
+    protobuf,
     registry::Resource,
     request::{Encoding, Form, ListOptions, Shape, SpaceScope},
     server::Shared,
@@ -38,7 +39,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     }
     if call.accepted.form.shape == Shape::MetadataList {
         // No event holds a list: Kubernetes opens the stream and ends it at the first.
-        return Ok(answer::respond(200, "application/json", Body::whole("")));
+        return Ok(answer::respond(200, content_type(call.accepted.encoding), Body::whole("")));
     }
     let given = revision(&options.resource_version).map_err(Status::internal)?;
     let initial = match (options.send_initial_events, given) {
@@ -80,7 +81,14 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
         let bytes = feed.next().await?;
         Some((bytes, feed))
     }));
-    Ok(answer::respond(200, "application/json", body))
+    Ok(answer::respond(200, content_type(call.accepted.encoding), body))
+}
+
+fn content_type(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => "application/json",
+    }
 }
 
 /// How long before its end a watch is told how far it has come, so that the client can go on from there.
@@ -196,9 +204,7 @@ impl Feed {
     }
 
     fn fail(&mut self, out: &mut Vec<u8>, status: &Status) {
-        out.extend_from_slice(b"{\"type\":\"ERROR\",\"object\":");
-        out.extend_from_slice(&status.to_json());
-        out.extend_from_slice(b"}\n");
+        self.renderer.frame(out, "ERROR", |_, out| out.extend_from_slice(&status.to_json()));
         self.ended = true;
     }
 }
@@ -208,6 +214,7 @@ struct Renderer {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
     filter: Filter,
+    encoding: Encoding,
     form: Form,
     view: TableView,
     opening: Opening,
@@ -226,6 +233,7 @@ impl Renderer {
             shared: call.shared.clone(),
             resource: call.resource.clone(),
             filter,
+            encoding: call.accepted.encoding,
             form,
             view: call.table_view()?,
             opening,
@@ -249,18 +257,29 @@ impl Renderer {
     fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object, revision: Revision) {
         let Some(stored) = Stored::of(object).map(|stored| stored.at(revision)) else { return };
         let space = self.all_spaces.then(|| object.key().space());
-        out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-        match self.form.shape {
-            Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
-                stored.write_partial(out, &self.opening, space);
+        self.frame(out, kind, |this, out| match this.form.shape {
+            Shape::Metadata if answer::is_whole_metadata(&this.resource) => {
+                stored.write_partial(out, &this.opening, space);
             }
-            Shape::Whole if self.native => stored.write(out, &self.opening, space),
+            Shape::Whole if this.native => stored.write(out, &this.opening, space),
             _ => {
-                let mut value = read(&self.shared.registry, &self.resource, object).unwrap_or_default();
+                let mut value = read(&this.shared.registry, &this.resource, object).unwrap_or_default();
                 value["metadata"]["resourceVersion"] = revision.to_string().into();
-                self.value(out, &value);
+                this.value(out, &value);
             }
+        });
+    }
+
+    /// Writes an event around an object that is written as JSON.
+    fn frame(&mut self, out: &mut Vec<u8>, kind: &str, object: impl FnOnce(&mut Self, &mut Vec<u8>)) {
+        if self.encoding == Encoding::Protobuf {
+            let mut json = Vec::new();
+            object(self, &mut json);
+            protobuf::write_event(out, kind, &json);
+            return;
         }
+        out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
+        object(self, out);
         out.extend_from_slice(b"}\n");
     }
 
@@ -287,11 +306,9 @@ impl Renderer {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         answer::complete(&self.resource, &mut object);
-        out.extend_from_slice(br#"{"type":"BOOKMARK","object":"#);
         // A table has no other place for what a bookmark says.
         let include = std::mem::replace(&mut self.view.include, Include::Metadata);
-        self.value(out, &object);
+        self.frame(out, "BOOKMARK", |this, out| this.value(out, &object));
         self.view.include = include;
-        out.extend_from_slice(b"}\n");
     }
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use orrery_apiserver::{Config, Controllers, Server, identity::User};
-use orrery_store::{ListOptions, Scope, Store};
+use orrery_store::{Key, ListOptions, Scope, Store};
 use serde_json::Value;
 use tower_service::Service;
 
@@ -119,7 +119,26 @@ impl Client {
         resources.map(count).sum()
     }
 
+    /// What is stored for an object of the root space.
+    pub(crate) fn stored(&self, group: &str, resource: &str, namespace: &str, name: &str) -> String {
+        let key = Key::new(group, resource, "root", namespace, name).unwrap();
+        let object = self.store.get(&key).expect("it is stored");
+        object.value().segments().map(String::from_utf8_lossy).collect()
+    }
+
     async fn ask(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> (u16, Value) {
+        let (code, _, bytes) = self.raw(method, path, content_type, body).await;
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// An answer as it is: its code, its type and its bytes.
+    pub(crate) async fn raw(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> (u16, String, Vec<u8>) {
         let mut request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
         for (name, value) in &self.headers {
             request = request.header(*name, value);
@@ -131,6 +150,7 @@ impl Client {
         let request = request.body(Full::<bytes::Bytes>::from(body)).unwrap();
         let (parts, body) = self.server.service().call(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        (parts.status.as_u16(), serde_json::from_slice(&bytes).unwrap_or_default())
+        let content_type = parts.headers.get("Content-Type").map(|value| value.to_str().unwrap().to_owned());
+        (parts.status.as_u16(), content_type.unwrap_or_default(), bytes.to_vec())
     }
 }

@@ -48,24 +48,46 @@ struct Place {
 
 #[derive(Default)]
 struct Search {
-    /// Problems of rules as they are written; with these no rule is compiled.
-    written: Vec<Problem>,
+    /// Problems of rules as they are written, with the paths of what has the rules.
+    written: Vec<(String, Problem)>,
     compiled: Vec<Problem>,
     total: u64,
     /// The rules that cost most, with their fields.
     expensive: Vec<(u64, String)>,
+    any_cost: bool,
+}
+
+/// How the rules of a schema are judged.
+pub struct Judging<'a> {
+    /// The path of the schema, as it stands in messages.
+    pub prefix: &'a str,
+    /// Whether the rules of a part of the schema, given by its path from the schema on, are not to be compiled.
+    pub skip: &'a dyn Fn(&str) -> bool,
+    /// Whether a single rule may cost anything.
+    pub any_cost: bool,
 }
 
 impl Rules {
     /// What is wrong with the rules. `prefix` is the path of the schema, as it stands in messages.
     #[must_use]
     pub fn problems(&self, prefix: &str) -> Vec<Problem> {
-        let mut search = Search::default();
-        let place = Place { path: String::new(), cardinality: Some(1), uncorrelated: None };
-        search.node(self.root.as_ref(), &self.schema, &place, prefix);
-        if !search.written.is_empty() {
-            return search.written;
+        let written: Vec<Problem> = self.written().into_iter().map(|(_, problem)| problem).collect();
+        if !written.is_empty() {
+            return written;
         }
+        self.compiled(&Judging { prefix, skip: &|_| false, any_cost: false })
+    }
+
+    /// What is wrong with the rules as they are written, each with the path of the part of the schema that has the rule.
+    #[must_use]
+    pub fn written(&self) -> Vec<(String, Problem)> {
+        self.search(&Judging { prefix: "", skip: &|_| true, any_cost: true }).written
+    }
+
+    /// What is wrong with the rules as they are compiled, and what they cost.
+    #[must_use]
+    pub fn compiled(&self, judging: &Judging<'_>) -> Vec<Problem> {
+        let mut search = self.search(judging);
         if search.total > SCHEMA_LIMIT {
             for (_, field) in &search.expensive {
                 let message =
@@ -77,10 +99,17 @@ impl Rules {
         }
         search.compiled
     }
+
+    fn search(&self, judging: &Judging<'_>) -> Search {
+        let mut search = Search { any_cost: judging.any_cost, ..Search::default() };
+        let place = Place { path: String::new(), cardinality: Some(1), uncorrelated: None };
+        search.node(self.root.as_ref(), &self.schema, &place, judging);
+        search
+    }
 }
 
 impl Search {
-    fn node(&mut self, node: Option<&Node>, schema: &Schema, place: &Place, prefix: &str) {
+    fn node(&mut self, node: Option<&Node>, schema: &Schema, place: &Place, judging: &Judging<'_>) {
         let Some(node) = node else { return };
         let below = |step: String, uncorrelated: bool| Place {
             path: format!("{}{step}", place.path),
@@ -88,26 +117,27 @@ impl Search {
             uncorrelated: place
                 .uncorrelated
                 .clone()
-                .or_else(|| uncorrelated.then(|| format!("{prefix}{}", place.path))),
+                .or_else(|| uncorrelated.then(|| format!("{}{}", judging.prefix, place.path))),
         };
         for (name, inner) in &node.properties {
             let Some(property) = schema.properties.as_ref().and_then(|properties| properties.get(name)) else {
                 continue;
             };
-            self.node(Some(inner), property, &below(format!(".properties[{name}]"), false), prefix);
+            self.node(Some(inner), property, &below(format!(".properties[{name}]"), false), judging);
         }
         if let (Some(inner), Some(additional)) = (&node.additional, &schema.additional) {
-            self.node(Some(inner), additional, &below(".additionalProperties".to_owned(), false), prefix);
+            self.node(Some(inner), additional, &below(".additionalProperties".to_owned(), false), judging);
         }
         if let (Some(inner), Some(items)) = (&node.items, &schema.items) {
             let by_key = matches!(schema.list_type(), crate::schema::ListType::Map(_));
-            self.node(Some(inner), items, &below(".items".to_owned(), !by_key), prefix);
+            self.node(Some(inner), items, &below(".items".to_owned(), !by_key), judging);
         }
         for (number, inner) in node.all_of.iter().enumerate() {
             let place = Place { path: format!("{}.allOf[{number}]", place.path), ..place.clone() };
-            self.node(Some(inner), schema, &place, prefix);
+            self.node(Some(inner), schema, &place, judging);
         }
-        if node.undeclared {
+        let skip = (judging.skip)(&place.path);
+        if node.undeclared && !skip {
             let message = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
                            convert structural schema to CEL declarations";
             let field = format!("{}.x-kubernetes-validations", place.path);
@@ -115,18 +145,21 @@ impl Search {
         }
         for (number, rule) in node.rules.iter().enumerate() {
             let field = format!("{}.x-kubernetes-validations[{number}]", place.path);
-            self.written(rule, &field, schema);
-            self.compiled(rule, &field, place);
+            self.written(rule, &field, schema, &place.path);
+            if !skip {
+                self.compiled(rule, &field, place);
+            }
         }
     }
 
     /// What is wrong with a rule as it is written.
-    fn written(&mut self, rule: &Rule, field: &str, schema: &Schema) {
+    fn written(&mut self, rule: &Rule, field: &str, schema: &Schema, place: &str) {
         let quoted = |text: &str| ProblemKind::Invalid(serde_json::Value::from(text).to_string());
         let mut add = |name: &str, kind: ProblemKind, message: &str| {
-            self.written.push(Problem { field: format!("{field}.{name}"), kind, message: message.to_owned() });
+            let problem = Problem { field: format!("{field}.{name}"), kind, message: message.to_owned() };
+            self.written.push((place.to_owned(), problem));
         };
-        let has_breaks = |text: &str| text.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+        let has_breaks = |text: &str| text.contains(['\n', '\r']);
         let (text, message) = (rule.text.trim(), rule.message.trim());
         if text.is_empty() {
             add("rule", ProblemKind::Required, "rule is not specified");
@@ -162,7 +195,7 @@ impl Search {
     fn compiled(&mut self, rule: &Rule, field: &str, place: &Place) {
         let rule_field = format!("{field}.rule");
         let cost = rule.max_cost.saturating_mul(place.cardinality.unwrap_or(rule.cardinality));
-        if cost > RULE_LIMIT {
+        if cost > RULE_LIMIT && !self.any_cost {
             self.compiled.push(forbidden(rule_field.clone(), too_much("estimated rule cost", cost, RULE_LIMIT)));
         }
         self.observe(&rule_field, cost);
@@ -176,7 +209,7 @@ impl Search {
                 self.compiled.push(Problem { field: message_field, kind: written(), message: message.clone() });
             }
             Some(Ok(_)) => {
-                if rule.message_cost > RULE_LIMIT {
+                if rule.message_cost > RULE_LIMIT && !self.any_cost {
                     let message = too_much("estimated messageExpression cost", rule.message_cost, RULE_LIMIT);
                     self.compiled.push(forbidden(message_field.clone(), message));
                 }

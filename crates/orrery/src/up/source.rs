@@ -293,6 +293,8 @@ mod tests {
     /// A source on a loopback, with an ear where cluster1 would listen.
     struct Rig {
         changes: mpsc::Sender<Change>,
+        reports: mpsc::Receiver<Effect>,
+        seen: Arc<Seen>,
         ear: Link,
         stop: oneshot::Sender<()>,
         running: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -306,14 +308,16 @@ mod tests {
         let filters = codecs().iter().flat_map(|codec| codec.topics().source_filters(&id, None)).collect();
         let link = broker.open(filters).unwrap();
         let (changes, told) = mpsc::channel(8);
-        let wishes = Wishes { changes: told, reports: mpsc::channel(1).0 };
+        let (listener, reports) = mpsc::channel(8);
+        let wishes = Wishes { changes: told, reports: listener };
         let (stop, stopped) = oneshot::channel();
-        let store = store.clone();
-        let running = tokio::spawn(async move {
-            let seen = Seen::default();
-            run(&store, &id, link, wishes, &seen, async move { drop(stopped.await) }).await
-        });
-        Rig { changes, ear, stop, running }
+        let (store, seen) = (store.clone(), Arc::new(Seen::default()));
+        let sees = seen.clone();
+        let running =
+            tokio::spawn(
+                async move { run(&store, &id, link, wishes, &sees, async move { drop(stopped.await) }).await },
+            );
+        Rig { changes, reports, seen, ear, stop, running }
     }
 
     impl Rig {
@@ -335,6 +339,18 @@ mod tests {
                 heard.insert(spec.id.to_string(), (spec.version.get(), goes));
             }
             heard
+        }
+
+        /// Says that a cluster has a work, on a topic of that cluster.
+        async fn says(&self, cluster: &str, id: &str, version: i64) {
+            let event = serde_json::json!({
+                "specversion": "1.0", "id": "1", "source": "agent", "type": "io.open-cluster-management.v1.manifestwork.status.updated",
+                "specResourceID": id, "specResourceVersion": version,
+                "data": {"conditions": [{"type": "Applied", "status": "True"}]}
+            });
+            let topic = format!("/sources/hub1/clusters/{cluster}/manifestsstatus");
+            let packet = orrery_works::Packet { topic, payload: event.to_string().into(), ..Default::default() };
+            self.ear.outgoing.send(packet).await.unwrap();
         }
 
         async fn stop(self) {
@@ -368,5 +384,30 @@ mod tests {
         // The one that did not change is sent again, for no cluster has confirmed it, in its old version.
         assert_eq!(second.hears(3).await, told(&[("one", 2, false), ("two", 2, false), ("three", 1, true)]));
         second.stop().await;
+    }
+    #[tokio::test]
+    async fn what_clusters_report_is_passed_on_and_what_cannot_be_true_is_counted() {
+        let store = Store::memory(orrery_store::Config::default()).unwrap();
+        let mut rig = rig(&store).await;
+        rig.put("one", 1).await;
+        rig.changes.send(Change::Complete).await.unwrap();
+        rig.hears(1).await;
+        rig.says("cluster1", "one", i64::MAX).await;
+        rig.says("cluster2", "one", 1).await;
+        rig.says("cluster1", "another", 1).await;
+        rig.says("cluster1", "one", 1).await;
+        let mut heard = Vec::new();
+        while !matches!(heard.last(), Some(Effect::Status { .. })) {
+            heard.push(rig.reports.recv().await.unwrap());
+        }
+        let why = |effect: &Effect| match effect {
+            Effect::Ignored { why, .. } => Some(*why),
+            _ => None,
+        };
+        let doubts: Vec<Doubt> = heard.iter().filter_map(why).collect();
+        assert_eq!(doubts, [Doubt::Leap, Doubt::OtherCluster, Doubt::UnknownWork]);
+        let counted = [("other-cluster", 1), ("unknown-work", 1), ("stale", 0), ("leap", 1), ("misdirected", 0)];
+        assert_eq!(rig.seen.doubts(), counted);
+        rig.stop().await;
     }
 }

@@ -224,12 +224,13 @@ impl Peer {
     fn comes_in_once(&self, filter: &str) -> bool {
         let ear = Ear::open(self, &[filter.to_owned()]);
         ear.notices.wait("the broker's word", |lines| {
-            lines.iter().find_map(|line| match line.as_str() {
-                line if line.contains("received SUBACK") => Some(true),
-                "ended" => Some(false),
-                line if line.contains("received CONNACK (134)") => Some(false),
-                _ => None,
-            })
+            let has = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+            if has("received SUBACK") > 0 {
+                return Some(true);
+            }
+            // It gives up when it is told why, and tries again when the broker hangs up.
+            let turned_away = has("received CONNACK (134)") > 0 || has("sending CONNECT") > 1 || has("ended") > 0;
+            turned_away.then_some(false)
         })
     }
 

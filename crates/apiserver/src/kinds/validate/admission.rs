@@ -14,30 +14,6 @@ use crate::{
 };
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-/// Words that mean something in CEL.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Judges the webhooks of a configuration.
 pub(super) fn webhooks(object: &Value, errors: &mut Errors) {
@@ -178,7 +154,8 @@ fn rule_resources(resources: &[&str], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn client(config: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// Judges how a webhook is reached.
+pub(super) fn client(config: &Value, path: &Path<'_>, errors: &mut Errors) {
     match (maybe_text(config, "url"), config.get("service")) {
         (None, None) | (Some(_), Some(_)) => {
             errors.push(FieldError::required(path, "exactly one of url or service is required"));
@@ -369,7 +346,7 @@ fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         let name = text(variable, "name");
         if name.trim().is_empty() {
             errors.push(FieldError::required(&here.child("name"), "name is not specified"));
-        } else if !format::identifier(name).is_empty() || RESERVED.contains(&name) {
+        } else if !format::identifier(name).is_empty() || orrery_cel::is_reserved(name) {
             errors.push(FieldError::invalid(&here.child("name"), name, "must be a valid CEL identifier"));
         }
         if text(variable, "expression").trim().is_empty() {

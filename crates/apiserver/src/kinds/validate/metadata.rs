@@ -28,10 +28,31 @@ pub(super) fn common(resource: &Resource, object: &Value, errors: &mut Errors) {
     judge(resource, object, segment, false, errors);
 }
 
+/// Judges the metadata of an object that is part of another. It needs no name, and may be in a namespace.
+pub(in crate::kinds) fn embedded(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+    let mut metadata = metadata.clone();
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+    let namespaced = !text("namespace").is_empty();
+    if text("name").is_empty() {
+        metadata.insert("name".to_owned(), "name".into());
+    }
+    judge_at(&metadata, path, namespaced, segment, false, errors);
+}
+
 fn judge(resource: &Resource, object: &Value, rule: NameRule, qualified: bool, errors: &mut Errors) {
     let empty = Map::new();
     let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    let path = Path::ROOT.child("metadata");
+    judge_at(metadata, &Path::ROOT.child("metadata"), resource.namespaced, rule, qualified, errors);
+}
+
+fn judge_at(
+    metadata: &Map<String, Value>,
+    path: &Path<'_>,
+    namespaced: bool,
+    rule: NameRule,
+    qualified: bool,
+    errors: &mut Errors,
+) {
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
     let generate = text("generateName");
     if !generate.is_empty() {
@@ -44,7 +65,7 @@ fn judge(resource: &Resource, object: &Value, rule: NameRule, qualified: bool, e
         name => errors.extend(rule(name, false).iter().map(|fault| FieldError::invalid(&field, name, fault))),
     }
     let field = path.child("namespace");
-    match (resource.namespaced, text("namespace")) {
+    match (namespaced, text("namespace")) {
         (true, "") => errors.push(FieldError::required(&field, "")),
         (true, namespace) => {
             errors
@@ -56,7 +77,7 @@ fn judge(resource: &Resource, object: &Value, rule: NameRule, qualified: bool, e
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation < 0) {
         errors.push(FieldError::invalid(&path.child("generation"), generation, "must be greater than or equal to 0"));
     }
-    shared(metadata, &path, errors);
+    shared(metadata, path, errors);
     let finalizers = texts(metadata, "finalizers");
     finalizer_names(&finalizers, &path.child("finalizers"), errors);
     if qualified {

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     body::Body,
     kinds, object,
+    protobuf::Envelope,
     request::{DeleteOptions, FieldValidation, WriteOptions},
     status::{Named, Status},
 };
@@ -56,7 +57,11 @@ pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, St
 fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
     let part = call.subresource().ok_or_else(Status::no_such_resource)?;
     let schema = part.schema.ok_or_else(Status::no_such_resource)?;
-    let older = crate::json::parse(body).is_ok_and(|body| body["apiVersion"] == "policy/v1beta1");
+    let older = if decode::is_protobuf(&call.content_type) {
+        Envelope::open(body).is_ok_and(|envelope| envelope.api_version == "policy/v1beta1")
+    } else {
+        crate::json::parse(body).is_ok_and(|body| body["apiVersion"] == "policy/v1beta1")
+    };
     let version = if older { "v1beta1" } else { "v1" };
     let wanted = Wanted { group: "policy", version, kind: "Eviction", schema, internal: "policy.Eviction".to_owned() };
     decode::body(call, &wanted, body, FieldValidation::Ignore, &mut Vec::new())

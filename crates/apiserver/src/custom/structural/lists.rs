@@ -1,0 +1,78 @@
+//! Lists that are sets or maps have no two items that are the same.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use crate::field::{FieldError, Path, json, quote};
+
+/// What is twice in the lists of an object.
+pub(in crate::custom) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Array(items) => list(items, node, path, errors),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (node.properties.get(name), node.field(name)) {
+                    (Some(property), _) => validate(value, property, &path.child(name), errors),
+                    (None, Some(additional)) => validate(value, additional, &path.key(name), errors),
+                    (None, None) => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn list(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    match node.list_type.as_deref() {
+        Some("set") => {
+            for at in repeated(items.iter()) {
+                errors.push(FieldError::duplicate_shown(&path.index(at), &shown(&items[at])));
+            }
+        }
+        Some("map") => keyed(items, &node.list_map_keys, path, errors),
+        _ => {}
+    }
+    if let Some(node) = &node.items {
+        for (at, item) in items.iter().enumerate() {
+            validate(item, node, &path.index(at), errors);
+        }
+    }
+}
+
+fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+        let detail = "must be an object for an array of list-type map";
+        return errors.push(FieldError::invalid(&path.index(at), items[at].clone(), detail));
+    }
+    let key_of = |item: &Value| -> Value {
+        let has = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+        Value::Object(has.collect::<Map<_, _>>())
+    };
+    let found: Vec<Value> = items.iter().map(key_of).collect();
+    for at in repeated(found.iter()) {
+        errors.push(FieldError::duplicate(&path.index(at), found[at].clone()));
+    }
+}
+
+/// Where a value stands that was there once before; a third time is not told.
+fn repeated<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<usize> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut found = Vec::new();
+    for (at, value) in values.enumerate() {
+        let times = seen.entry(value.to_string()).or_default();
+        *times += 1;
+        if *times == 2 {
+            found.push(at);
+        }
+    }
+    found
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        other => json(other),
+    }
+}

@@ -1,0 +1,70 @@
+//! How objects with a schema are merged by server-side apply.
+
+use super::node::{Additional, Node};
+use crate::apply::{Building, Items, TypeRef, Types};
+
+/// The types of a schema, and the one of whole objects.
+pub(super) fn types(node: &Node) -> (Types, TypeRef) {
+    let mut building = Building::new();
+    let metadata = building.metadata();
+    let root = Maker { building: &mut building, metadata }.object(node, true);
+    (building.finish(), root)
+}
+
+struct Maker<'b> {
+    building: &'b mut Building,
+    metadata: TypeRef,
+}
+
+impl Maker<'_> {
+    fn value(&mut self, node: &Node) -> TypeRef {
+        if node.int_or_string {
+            return Building::ANY;
+        }
+        match node.kind.as_str() {
+            "object" => self.object(node, node.embedded),
+            "array" => self.list(node),
+            "integer" | "number" => Building::NUMBER,
+            "string" if node.format == "date-time" => Building::ANY,
+            "string" => Building::TEXT,
+            "boolean" => Building::BOOL,
+            _ => Building::DEDUCED,
+        }
+    }
+
+    fn object(&mut self, node: &Node, is_object: bool) -> TypeRef {
+        let mut fields: Vec<(Box<str>, TypeRef)> = Vec::with_capacity(node.properties.len());
+        for (name, property) in &node.properties {
+            let ty = self.value(property);
+            fields.push((name.as_str().into(), ty));
+        }
+        if is_object {
+            for (name, ty) in [("apiVersion", Building::TEXT), ("kind", Building::TEXT), ("metadata", self.metadata)] {
+                fields.retain(|(known, _)| known.as_ref() != name);
+                fields.push((name.into(), ty));
+            }
+        }
+        let element = match &node.additional {
+            Additional::Schema(inner) => Some(self.value(inner)),
+            Additional::Allowed => Some(Building::DEDUCED),
+            Additional::Forbidden => None,
+            // An object of which nothing is said may hold anything.
+            Additional::Unsaid => (node.preserve_unknown || fields.is_empty()).then_some(Building::DEDUCED),
+        };
+        self.building.object(fields, element, node.map_type.as_deref() == Some("atomic"))
+    }
+
+    fn list(&mut self, node: &Node) -> TypeRef {
+        let Some(inner) = &node.items else { return self.building.list(Building::DEDUCED, Items::Atomic) };
+        let item = self.value(inner);
+        let items = match node.list_type.as_deref() {
+            Some("set") => Items::Set,
+            Some("map") => {
+                let default = |key: &str| inner.properties.get(key).and_then(|property| property.default.clone());
+                Items::Keyed(node.list_map_keys.iter().map(|key| (key.as_str().into(), default(key))).collect())
+            }
+            _ => Items::Atomic,
+        };
+        self.building.list(item, items)
+    }
+}
