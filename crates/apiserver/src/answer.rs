@@ -104,7 +104,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Whether the metadata of a stored object is all metadata.
 pub(crate) fn is_whole_metadata(resource: &Resource) -> bool {
-    resource.kind != "DaemonSet"
+    resource.kind != "DaemonSet" || resource.custom.is_some()
 }
 
 /// How the beginning of an object's metadata as an object of its own is spelt.
@@ -130,6 +130,9 @@ pub(crate) fn is_a_list(resource: &Resource) -> Status {
 
 /// The name of a kind's internal type, as messages show it: the first part of its group and its kind.
 pub(crate) fn go_type(resource: &Resource) -> String {
+    if resource.custom.is_some() {
+        return "unstructured.Unstructured".to_owned();
+    }
     let package = match resource.group.as_str() {
         "" => "core",
         "rbac.authorization.k8s.io" => "rbac",
@@ -190,6 +193,9 @@ pub(crate) fn table(
 }
 
 fn columns(resource: &Resource) -> Value {
+    if let Some(custom) = &resource.custom {
+        return custom.columns.definitions().to_vec().into();
+    }
     let columns = resource.columns.iter().map(|column| {
         let mut column = serde_json::to_value(column).unwrap_or_default();
         let name = column["name"].as_str().unwrap_or_default();

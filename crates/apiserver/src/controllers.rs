@@ -13,6 +13,7 @@
 //! - Every queue is bounded; a follower waits for room, and never loses a change in silence.
 
 mod aggregation;
+mod definitions;
 mod deleter;
 mod event_ttl;
 mod garbage;
@@ -20,6 +21,7 @@ mod namespaces;
 mod root_ca;
 mod service_accounts;
 
+pub(crate) use deleter::empty_resource;
 pub(crate) use garbage::remove_finalizer;
 
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
+    definitions::Kinds,
     identity::rbac,
     object::Stored,
     registry::{Registry, Resource, Storage},
@@ -57,15 +60,18 @@ impl Server {
         let (events, events_work) = mpsc::channel(QUEUE);
         let (spaces, spaces_work) = mpsc::channel(QUEUE);
         let (roles, roles_work) = mpsc::channel(QUEUE);
+        let (definitions, definitions_work) = mpsc::channel(QUEUE);
         tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
         tasks.spawn(run_contents(self.shared.clone(), contents_work));
         tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
         tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
         tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
-        let queues = Queues { garbage, namespaces, contents, events, spaces, roles };
+        let queues = Queues { garbage, namespaces, contents, events, spaces, roles, definitions };
+        tasks.spawn(definitions::run(self.shared.clone(), definitions_work, queues.clone()));
         for resource in stored(&self.shared.registry) {
-            tasks.spawn(follow(self.shared.clone(), resource, queues.clone()));
+            let Storage::Stored { group, resource, .. } = &resource.storage else { continue };
+            tasks.spawn(follow(self.shared.clone(), Scope::resource(group, resource), queues.clone()));
         }
         Controllers { _tasks: tasks }
     }
@@ -88,6 +94,7 @@ struct Queues {
     spaces: mpsc::Sender<Key>,
     /// The spaces whose cluster roles changed.
     roles: mpsc::Sender<String>,
+    definitions: mpsc::Sender<definitions::Work>,
 }
 
 /// A namespace of a space.
@@ -105,15 +112,13 @@ impl Place {
 }
 
 /// Reads a resource of all spaces, and then what happens to it.
-async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
-    let Storage::Stored { group, resource, .. } = &resource.storage else { return };
-    let scope = Scope::resource(group, resource);
+async fn follow(shared: Arc<Shared>, scope: Scope, queues: Queues) {
     // What no space has changed needs no care.
     let store = shared.store.stored();
     loop {
         let Ok(list) = store.list(&scope, &ListOptions::default()) else { continue };
         for object in &list.objects {
-            queues.tell(None, object).await;
+            queues.tell(&shared, None, object).await;
         }
         let Ok(mut watcher) = store.watch(scope.clone(), Selector::everything(), list.revision) else {
             continue;
@@ -121,7 +126,9 @@ async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
         drop(list);
         loop {
             match watcher.next().await {
-                Ok(Watched::Event(Event { object, previous })) => queues.tell(previous.as_deref(), &object).await,
+                Ok(Watched::Event(Event { object, previous })) => {
+                    queues.tell(&shared, previous.as_deref(), &object).await
+                }
                 Ok(Watched::Progress(_)) => {}
                 Err(WatchError::Closed) => return,
                 Err(WatchError::TooSlow { .. } | WatchError::Compacted { .. }) => break,
@@ -132,8 +139,8 @@ async fn follow(shared: Arc<Shared>, resource: Arc<Resource>, queues: Queues) {
 
 impl Queues {
     /// Tells each controller what concerns it in a change. The queues are read for as long as we run.
-    async fn tell(&self, previous: Option<&Object>, object: &Object) {
-        for work in garbage::work(previous, object) {
+    async fn tell(&self, shared: &Shared, previous: Option<&Object>, object: &Object) {
+        for work in garbage::work(shared, previous, object) {
             let _ = self.garbage.send(work).await;
         }
         let key = object.key();
@@ -156,6 +163,9 @@ impl Queues {
             }
             (rbac::GROUP, "clusterroles") => {
                 let _ = self.roles.send(key.space().to_owned()).await;
+            }
+            _ if crate::definitions::is_definition_key(key) => {
+                let _ = self.definitions.send(definitions::Work::of(object)).await;
             }
             _ if spaces::is_space_key(key) && Stored::of(object).is_some_and(|stored| stored.is_deleting()) => {
                 let _ = self.spaces.send(key.clone()).await;
@@ -222,7 +232,12 @@ async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object
 }
 
 /// Writes as a controller does: the stored version, no dry run.
-fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, namespace: &'a str) -> Writer<'a> {
+pub(crate) fn writer<'a>(
+    shared: &'a Shared,
+    resource: &'a Arc<Resource>,
+    space: &'a str,
+    namespace: &'a str,
+) -> Writer<'a> {
     Writer {
         shared,
         resource,
@@ -237,11 +252,8 @@ fn writer<'a>(shared: &'a Shared, resource: &'a Arc<Resource>, space: &'a str, n
 }
 
 /// The resource of a stored object.
-fn resource_of<'a>(registry: &'a Registry, key: &Key) -> Option<&'a Arc<Resource>> {
-    let versions = registry.group(key.group()).into_iter().flat_map(|group| &group.versions);
-    versions
-        .flat_map(|version| &version.resources)
-        .find(|resource| resource.plural == key.resource() && verbs::is_native(resource))
+fn resource_of(shared: &Shared, key: &Key) -> Result<Arc<Resource>, Status> {
+    Kinds::in_space(shared, key.space()).stored(key).ok_or_else(Status::no_such_resource)
 }
 
 /// Waits for a time that may never come.

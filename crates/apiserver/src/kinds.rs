@@ -2,6 +2,7 @@
 //!
 //! Every function works on the sparse form of an object, in which a field that holds nothing is absent (see [`crate::schema`]).
 
+mod custom;
 mod defaults;
 mod difference;
 mod prepare;
@@ -13,25 +14,46 @@ mod warnings;
 use serde_json::Value;
 
 use crate::{
+    custom::definition,
+    definitions,
     field::FieldError,
     registry::{Resource, Subresource},
 };
 
 /// Fills in what was left unset.
 pub fn default(resource: &Resource, object: &mut Value) {
+    if let Some(custom) = &resource.custom {
+        return custom.schema().default(object);
+    }
     defaults::apply(&resource.schemas, resource.schema, object);
+    if definitions::is_definition(resource) {
+        definition::default(object);
+    }
 }
 
 /// Readies a new object for storage: fields that only the server writes are dropped or set.
 ///
 /// `metadata` has its name, uid and creationTimestamp by then.
 pub fn prepare_create(resource: &Resource, object: &mut Value) {
+    if resource.custom.is_some() {
+        return custom::prepare_create(resource, object);
+    }
     prepare::create(resource, object);
+    if definitions::is_definition(resource) {
+        definition::prepare_create(object);
+    }
 }
 
 /// Readies a changed object: what the subresource may not change is taken from the old object, the generation moves with the desired state.
 pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, new: &mut Value, old: &Value, now: &str) {
-    prepare::update(resource, subresource.map(|subresource| subresource.name.as_str()), new, old, now);
+    let part = subresource.map(|subresource| subresource.name.as_str());
+    if resource.custom.is_some() {
+        return custom::prepare_update(resource, part, new, old);
+    }
+    prepare::update(resource, part, new, old, now);
+    if definitions::is_definition(resource) && part.is_none() {
+        definition::prepare_update(new, old);
+    }
 }
 
 /// What is wrong with the addresses that are asked for. That is said before everything else.
@@ -55,8 +77,16 @@ pub fn validate_update(
     validate::update(resource, written, subresource.map(|subresource| subresource.name.as_str()), new, old)
 }
 
+pub(crate) use custom::{check_type, judge as judge_custom};
+
 /// What a writer should be warned of; `old` is absent on create.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
+    if resource.custom.is_some() {
+        return Vec::new();
+    }
+    if definitions::is_definition(resource) {
+        return definition::warnings(new, old);
+    }
     warnings::of(resource, new, old)
 }
 

@@ -5,6 +5,7 @@ mod apply;
 mod body;
 mod controllers;
 mod custom;
+mod definitions;
 pub mod discovery;
 pub mod field;
 pub mod format;
@@ -38,5 +39,6 @@ pub mod yaml;
 
 pub use body::Body;
 pub use controllers::Controllers;
+pub use definitions::{Provided, ProvidedError};
 pub use server::{About, Config, Server, Service};
 pub use signer::{Credential, Signer, SigningRequest};

@@ -5,7 +5,9 @@
 
 mod metadata;
 
-use orrery_store::{Content, Object, Revision};
+use std::borrow::Cow;
+
+use orrery_store::{Content, Object, Revision, Segment};
 use serde_json::Value;
 
 pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_deleting, name, owners, text};
@@ -13,9 +15,22 @@ pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<'a> {
+    /// The first segment; all metadata is in it.
     bytes: &'a [u8],
+    value: orrery_store::Value<'a>,
     head: Head,
+    /// The version of the kind it was written in, where there are several.
+    version: &'a str,
     revision: Revision,
+}
+
+/// How a custom resource was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written<'a> {
+    /// The version.
+    pub(crate) version: &'a str,
+    /// What tells its schema from others.
+    pub(crate) mark: u64,
 }
 
 /// Where in the stored bytes something can be put in.
@@ -29,6 +44,8 @@ struct Head {
     metadata_end: u32,
     /// Whether the object is being deleted.
     deleting: bool,
+    /// What tells the schema it was written by from others; zero if there was none.
+    mark: u64,
 }
 
 /// The format of heads and values; stored as the first byte of the head.
@@ -57,7 +74,8 @@ impl<'a> Stored<'a> {
     /// The latest version of an object; `None` if its head is from another program.
     pub(crate) fn of(object: &'a Object) -> Option<Self> {
         let bytes = object.value().segments().next()?;
-        Some(Self { bytes, head: Head::decode(object.head())?, revision: object.modified() })
+        let (head, version) = Head::decode(object.head())?;
+        Some(Self { bytes, value: object.value(), head, version, revision: object.modified() })
     }
 
     /// The same object as it was changed, or went away, at another revision.
@@ -70,6 +88,7 @@ impl<'a> Stored<'a> {
     pub(crate) fn write(&self, out: &mut Vec<u8>, opening: &Opening, space: Option<&str>) {
         self.write_metadata(out, opening, space);
         out.extend_from_slice(&self.bytes[self.head.metadata_end as usize..]);
+        self.value.segments().skip(1).for_each(|segment| out.extend_from_slice(segment));
     }
 
     /// Writes the object's metadata alone, as an object of its own.
@@ -109,7 +128,21 @@ impl<'a> Stored<'a> {
 
     /// How many bytes the object takes.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.value.len()
+    }
+
+    /// The version of its kind that the object was written in; empty where it is the only one.
+    pub(crate) fn version(&self) -> &'a str {
+        self.version
+    }
+
+    /// Whether the object was written by the schema with this mark.
+    pub(crate) fn is_marked(&self, mark: u64) -> bool {
+        self.head.mark == mark
+    }
+
+    fn whole(&self) -> Cow<'a, [u8]> {
+        if self.bytes.len() == self.value.len() { Cow::Borrowed(self.bytes) } else { Cow::Owned(self.value.to_vec()) }
     }
 
     /// The uid, which stands right before the resourceVersion.
@@ -131,7 +164,7 @@ impl<'a> Stored<'a> {
     /// The object as values, with kind, apiVersion and resourceVersion. Only writes need this.
     pub(crate) fn parse(&self, kind: &str, api_version: &str) -> Value {
         // What is stored was written by us from values; if the disk lied, the object is shown as empty rather than not at all.
-        let mut value: Value = serde_json::from_slice(self.bytes).unwrap_or_default();
+        let mut value: Value = serde_json::from_slice(&self.whole()).unwrap_or_default();
         value["kind"] = kind.into();
         value["apiVersion"] = api_version.into();
         Metadata::of(&mut value).set("resourceVersion", self.revision.to_string());
@@ -156,18 +189,28 @@ fn write_number(out: &mut Vec<u8>, number: u64) {
 }
 
 impl Head {
-    fn encode(self) -> Vec<u8> {
+    fn encode(self, version: &str) -> Vec<u8> {
         let mut head = vec![FORMAT, u8::from(self.deleting)];
         for at in [self.splice, self.annotations, self.metadata_end] {
             head.extend_from_slice(&at.to_le_bytes());
         }
+        if self.mark != 0 {
+            head.extend_from_slice(&self.mark.to_le_bytes());
+            head.extend_from_slice(version.as_bytes());
+        }
         head
     }
 
-    fn decode(head: &[u8]) -> Option<Self> {
+    /// The head, and the version of the kind if it is said.
+    fn decode(head: &[u8]) -> Option<(Self, &str)> {
         let [FORMAT, deleting, rest @ ..] = head else { return None };
         let at = |index: usize| Some(u32::from_le_bytes(rest.get(index * 4..index * 4 + 4)?.try_into().ok()?));
-        Some(Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0 })
+        let (mark, version) = match rest.get(12..).and_then(|rest| rest.split_first_chunk::<8>()) {
+            Some((mark, version)) => (u64::from_le_bytes(*mark), std::str::from_utf8(version).ok()?),
+            None => (0, ""),
+        };
+        let head = Self { splice: at(0)?, annotations: at(1)?, metadata_end: at(2)?, deleting: *deleting != 0, mark };
+        Some((head, version))
     }
 }
 
@@ -187,8 +230,14 @@ const AFTER_SPLICE: [&str; 9] = [
 
 /// What is stored for an object.
 pub(crate) fn encode(object: &Value) -> Content {
+    encode_as(object, Written { version: "", mark: 0 })
+}
+
+/// What is stored for a custom resource.
+pub(crate) fn encode_as(object: &Value, written: Written<'_>) -> Content {
     let mut bytes = br#"{"metadata":{"#.to_vec();
-    let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting: is_deleting(object) };
+    let deleting = is_deleting(object);
+    let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting, mark: written.mark };
     let empty = Value::Null;
     let metadata = object.get("metadata").unwrap_or(&empty);
     let start = bytes.len();
@@ -209,11 +258,25 @@ pub(crate) fn encode(object: &Value) -> Content {
     head.metadata_end = offset(&bytes);
     bytes.push(b'}');
     let fields = object.as_object().into_iter().flatten();
+    // Many spaces have equal definitions: what they define is held once.
+    let shares = object.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
+    let mut segments = Vec::new();
     for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata")) {
-        write_field(&mut bytes, 0, name, value);
+        let shared = shares && name == "spec";
+        if shared {
+            segments.push(Segment { bytes: std::mem::take(&mut bytes), shared: false });
+        }
+        // The metadata comes before every other field.
+        bytes.push(b',');
+        let start = bytes.len();
+        write_field(&mut bytes, start, name, value);
+        if shared {
+            segments.push(Segment { bytes: std::mem::take(&mut bytes), shared: true });
+        }
     }
     bytes.push(b'}');
-    let mut content = Content::new(bytes).head(head.encode());
+    segments.push(Segment { bytes, shared: false });
+    let mut content = Content { value: segments, ..Content::default() }.head(head.encode(written.version));
     content.labels = strings(metadata.get("labels"));
     content.owners = metadata::owners(metadata).map(|owner| owner.uid.to_owned()).collect();
     content.owners.sort_unstable();

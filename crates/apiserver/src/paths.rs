@@ -1,5 +1,7 @@
 //! Addresses outside the resources: discovery, OpenAPI, version, health.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
@@ -7,6 +9,7 @@ use sha2::{Digest, Sha512};
 use crate::{
     answer,
     body::Body,
+    definitions::Kinds,
     discovery,
     openapi::{self, Document},
     request::{Accepted, Encoding, Query, SpaceScope},
@@ -18,12 +21,15 @@ use crate::{
 pub(crate) fn version(
     shared: &Shared,
     method: &Method,
+    space: &SpaceScope,
     group: &str,
     version: &str,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Status> {
-    let Some(known) = shared.registry.group(group) else { return Err(Status::no_such_page()) };
-    let version = known.version(version).ok_or_else(Status::no_such_resource)?;
+    let Some(known) = Kinds::of(shared, space).group(group) else { return Err(Status::no_such_page()) };
+    let built_in = shared.registry.group(group).is_some();
+    let missing = || if built_in { Status::no_such_resource() } else { Status::no_such_page() };
+    let version = known.version(version).ok_or_else(missing)?;
     if method != Method::GET {
         return Err(Status::method_not_allowed());
     }
@@ -58,13 +64,15 @@ pub(crate) fn other(
             discover(headers, &discovery::versions(&shared.config.address), core)
         }
         ["apis"] => {
-            let groups = shared.registry.groups().iter().filter(|group| !group.name.is_empty());
+            let kinds = Kinds::of(shared, space);
+            let all = if kinds.has_custom() { Cow::Owned(kinds.groups()) } else { shared.registry.groups().into() };
+            let groups = all.iter().filter(|group| !group.name.is_empty());
             discover(headers, &discovery::groups(groups.clone()), groups)
         }
         ["apis", group] if !group.is_empty() => {
-            let group = shared.registry.group(group).ok_or_else(Status::no_such_page)?;
+            let group = Kinds::of(shared, space).group(group).ok_or_else(Status::no_such_page)?;
             let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
-            Ok(respond(&discovery::group(group), accepted.encoding))
+            Ok(respond(&discovery::group(&group), accepted.encoding))
         }
         ["metrics"] if *space == SpaceScope::One(crate::request::ROOT.to_owned()) => {
             read_only()?;

@@ -12,7 +12,10 @@ use std::{
 pub use behaviour::{Behaviour, DeleteAnswer, FieldLabels};
 pub(crate) use load::unpacked;
 
-use crate::schema::{Schemas, StructRef};
+use crate::{
+    definitions::Custom,
+    schema::{Schemas, StructRef},
+};
 
 /// The kinds a server knows.
 pub struct Registry {
@@ -26,7 +29,7 @@ pub struct Registry {
 type ResourceName = (Box<str>, Box<str>, Box<str>);
 
 /// An API group with its versions, the preferred one first.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Group {
     /// Empty for the core group.
     pub name: String,
@@ -35,7 +38,7 @@ pub struct Group {
 }
 
 /// A version of a group with its resources in the order discovery lists them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Version {
     /// For example `v1`.
     pub name: String,
@@ -44,7 +47,7 @@ pub struct Version {
 }
 
 /// A kind as one version of its group serves it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Resource {
     /// Empty for the core group.
     pub group: String,
@@ -76,10 +79,12 @@ pub struct Resource {
     pub columns: Vec<Column>,
     /// What verbs do with it beyond what discovery says.
     pub behaviour: Behaviour,
+    /// What only a custom resource has; none for built-in kinds.
+    pub(crate) custom: Option<Custom>,
 }
 
 /// Something below an object with a body and verbs of its own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Subresource {
     /// The last part of the path.
     pub name: String,

@@ -185,6 +185,21 @@ impl Schemas {
         self.by_name.get(name).copied()
     }
 
+    /// An object of which nothing but its metadata is known.
+    pub(crate) fn partial_metadata(&self) -> StructRef {
+        self.known("PartialObjectMetadata")
+    }
+
+    /// The metadata of every object.
+    pub(crate) fn object_meta(&self) -> StructRef {
+        self.known("ObjectMeta")
+    }
+
+    fn known(&self, name: &str) -> StructRef {
+        let found = self.find(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"));
+        found.expect("the program's own data has it")
+    }
+
     /// All structs.
     pub(crate) fn references(&self) -> impl Iterator<Item = StructRef> + use<> {
         (0..u32::try_from(self.structs.len()).unwrap_or(u32::MAX)).map(StructRef)

@@ -18,6 +18,7 @@ use orrery_store::{Key, Store};
 use crate::{
     answer,
     body::Body,
+    definitions::{Definitions, Kinds, Provided},
     identity::{Attributes, Authorization, Authorizer, User, impersonate},
     objects::Objects,
     registry::{Registry, Resource},
@@ -56,6 +57,8 @@ pub struct Config {
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
     /// How often a watch that asked for it is told how far it has come.
     pub bookmark_interval: Duration,
+    /// Definitions of custom resources that are part of the program.
+    pub definitions: Vec<Provided>,
 }
 
 impl Default for Config {
@@ -73,6 +76,7 @@ impl Default for Config {
             signer: None,
             metrics: None,
             bookmark_interval: Duration::from_secs(60),
+            definitions: Vec::new(),
         }
     }
 }
@@ -89,16 +93,19 @@ pub(crate) struct Shared {
     pub(crate) store: Objects,
     pub(crate) registry: Arc<Registry>,
     pub(crate) authorizer: Authorizer,
+    pub(crate) definitions: Definitions,
 }
 
 impl Server {
     /// A server over a store.
     pub fn new(store: Store, config: Config) -> Self {
         let registry = Registry::kubernetes();
+        let definitions = Definitions::new(store.clone(), config.definitions.clone());
+        let definitions = definitions.expect("the program's own definitions are right");
         let store = Objects::new(store, registry.clone(), config.root_ca.clone());
         let store = store.expect("the program's own objects are of kinds it knows");
         let authorizer = Authorizer::new(config.authorization, store.clone());
-        Self { shared: Arc::new(Shared { config, store, registry, authorizer }) }
+        Self { shared: Arc::new(Shared { config, store, registry, authorizer, definitions }) }
     }
 
     /// The server as a tower service. A request without a [`User`] in its extensions is anonymous.
@@ -242,18 +249,19 @@ impl Incoming {
         let Self { method, headers, address, query, user } = self;
         match address.target {
             Target::Resource { group, version, path } => {
-                let Some(known) = shared.registry.group(&group) else { return Err(Status::no_such_page()) };
-                if known.version(&version).is_none() {
-                    return Err(Status::no_such_resource());
-                }
-                let resource = shared.registry.resource(&group, &version, &path.resource);
-                let resource = resource.cloned().ok_or_else(Status::no_such_resource)?;
-                let call = Call::new(shared.clone(), user, resource, address.space, path, query, &method, &headers)?;
+                let kinds = Kinds::of(shared, &address.space);
+                let Some(found) = kinds.resource(&group, &version, &path.resource) else {
+                    let built_in = shared.registry.group(&group).is_some();
+                    return Err(if built_in { Status::no_such_resource() } else { Status::no_such_page() });
+                };
+                let call = Call::new(shared.clone(), user, found, address.space, path, query, &method, &headers)?;
                 *about = Some(call.about());
                 let body = read_body(body, shared.config.max_body).await?;
                 verbs::run(call, body, warnings).await
             }
-            Target::Version { group, version } => crate::paths::version(shared, &method, &group, &version, &headers),
+            Target::Version { group, version } => {
+                crate::paths::version(shared, &method, &address.space, &group, &version, &headers)
+            }
             Target::Other(path) => crate::paths::other(shared, &method, &address.space, &path, &query, &headers),
         }
     }

@@ -12,6 +12,9 @@ use view::View;
 
 /// The cells of an object. `now` is the time in seconds since 1970, for ages.
 pub fn cells(resource: &Resource, object: &Value, now: i64) -> Vec<Value> {
+    if let Some(custom) = &resource.custom {
+        return custom.columns.cells(object, now);
+    }
     let whole;
     let object = if resource.group == "autoscaling" && resource.version == "v1" {
         // The first version says most of it in annotations.

@@ -16,7 +16,7 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, header};
@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::{
     answer::{self, Include, TableView},
     body::Body,
+    definitions::{self, Custom, Found},
     identity::{Attributes, Target, User},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
@@ -39,6 +40,7 @@ use crate::{
 
 pub(crate) use create::admit;
 pub(crate) use delete::Deletion;
+pub(crate) use ownership::Owner;
 pub(crate) use write::{Change, Writer};
 
 /// A request for something of a resource.
@@ -46,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
     pub(crate) user: User,
     pub(crate) resource: Arc<Resource>,
+    /// Whether the definition of the resource is going away.
+    pub(crate) terminating: bool,
     pub(crate) space: SpaceScope,
     pub(crate) path: ResourcePath,
     pub(crate) query: Query,
@@ -106,16 +110,20 @@ impl Call {
     pub(crate) fn new(
         shared: Arc<Shared>,
         user: User,
-        resource: Arc<Resource>,
+        found: Found,
         space: SpaceScope,
         path: ResourcePath,
         query: Query,
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Self, Status> {
+        let Found { resource, terminating } = found;
         let collection = path.name.is_none();
         let misplaced =
             if resource.namespaced { path.namespace.is_none() && !collection } else { path.namespace.is_some() };
+        if resource.custom.is_some() {
+            check_custom(&resource, &path, misplaced, method, &query)?;
+        }
         let part =
             path.subresource.as_deref().map(|name| resource.subresource(name).ok_or_else(Status::no_such_resource));
         let part = part.transpose()?;
@@ -125,7 +133,10 @@ impl Call {
         if misplaced || nameless || elsewhere {
             return Err(Status::no_such_resource());
         }
-        let verb = Verb::of(method, &path, &query).ok_or_else(Status::method_not_allowed)?;
+        // A new custom resource may be sent to its own address.
+        let named = resource.custom.is_some() && part.is_none() && *method == Method::POST;
+        let verb = if named { Some(Verb::Create) } else { Verb::of(method, &path, &query) };
+        let verb = verb.ok_or_else(Status::method_not_allowed)?;
         let allowed = part.map_or(&resource.verbs, |part| &part.verbs);
         let reads_all = matches!(verb, Verb::List | Verb::Watch);
         let everywhere = resource.namespaced && collection && path.namespace.is_none();
@@ -135,7 +146,7 @@ impl Call {
         let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
         let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
-            patch::check_type(&content_type)?;
+            patch::check_type(&resource, &content_type)?;
         }
         let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
         let protobuf = crate::protobuf::has_form(&resource);
@@ -149,7 +160,7 @@ impl Call {
                 return Err(Status::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
             }
         }
-        Ok(Self { shared, user, resource, space, path, query, accepted, content_type, user_agent, verb })
+        Ok(Self { shared, user, resource, terminating, space, path, query, accepted, content_type, user_agent, verb })
     }
 
     /// What is asked for, for whoever counts.
@@ -224,7 +235,7 @@ impl Call {
         let space = self.space_of(object);
         let mut out = Vec::with_capacity(stored.len() + 256);
         match self.accepted.form.shape {
-            Shape::Whole if is_native(&self.resource) => {
+            Shape::Whole if is_as_stored(&self.resource, &stored) => {
                 stored.write(&mut out, &Opening::named(&self.resource.kind, &self.resource.api_version()), space);
             }
             Shape::Metadata if answer::is_whole_metadata(&self.resource) => {
@@ -257,13 +268,14 @@ impl Call {
 /// Answers a request.
 pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     warnings.extend(versions::deprecation(&call.resource).map(str::to_owned));
+    warnings.extend(call.resource.custom.as_ref().and_then(|custom| custom.version().deprecation.clone()));
     if call.path.subresource.is_some() {
         return subresources::run(call, body, warnings).await;
     }
     if call.resource.storage == Storage::Virtual {
         return subresources::run_virtual(call, body, warnings).await;
     }
-    match call.verb {
+    let answer = match call.verb {
         Verb::Get => get::get(&call).await,
         Verb::List => list::list(&call).await,
         Verb::Watch => watch::watch(&call).await,
@@ -272,6 +284,59 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         Verb::Patch => patch::patch(&call, &body, warnings).await,
         Verb::Delete => delete::delete(&call, &body, warnings).await,
         Verb::DeleteCollection => collection::delete(&call, &body, warnings).await,
+    }?;
+    settle_definition(&call).await;
+    Ok(answer)
+}
+
+/// Gives a definition that was just written its names, so that what it defines is served when the answer is there. If that
+/// fails, a controller does it.
+async fn settle_definition(call: &Call) {
+    let reads = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
+    let Ok(space) = call.one_space() else { return };
+    if reads || !definitions::is_definition(&call.resource) {
+        return;
+    }
+    if let Err(status) = definitions::settle(&call.shared, space).await {
+        tracing::warn!(error = status.message(), "definitions are not served yet");
+    }
+}
+
+/// Refuses what cannot be asked for of a custom resource, in the words that are used for them.
+fn check_custom(
+    resource: &Resource,
+    path: &ResourcePath,
+    misplaced: bool,
+    method: &Method,
+    query: &Query,
+) -> Result<(), Status> {
+    let reads_all = *method == Method::GET || *method == Method::HEAD;
+    let everywhere = resource.namespaced && path.namespace.is_none() && !(path.name.is_none() && reads_all);
+    if misplaced || everywhere {
+        return Err(Status::no_such_page());
+    }
+    let verb = match *method {
+        Method::GET | Method::HEAD if path.watch || (path.name.is_none() && query.flag("watch")) => "watch",
+        Method::GET | Method::HEAD if path.name.is_none() => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if path.name.is_none() => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    };
+    let verbs = match path.subresource.as_deref() {
+        None => &resource.verbs,
+        Some(part) => {
+            let missing = || Status::not_found(named(resource), path.name.as_deref().unwrap_or_default());
+            &resource.subresource(part).ok_or_else(missing)?.verbs
+        }
+    };
+    if verbs.iter().any(|allowed| allowed == verb) {
+        Ok(())
+    } else {
+        Err(Status::verb_not_supported(named(resource), verb))
     }
 }
 
@@ -299,13 +364,45 @@ pub(crate) fn is_native(resource: &Resource) -> bool {
 }
 
 /// The resource in whose version objects are stored.
+/// Custom resources are worked on in the version of the request, and turned into another when they are stored.
 pub(crate) fn native<'a>(registry: &'a Registry, resource: &'a Arc<Resource>) -> &'a Arc<Resource> {
     match &resource.storage {
+        _ if resource.custom.is_some() => resource,
         Storage::Stored { group, resource: plural, version } => {
             registry.resource(group, version, plural).unwrap_or(resource)
         }
         Storage::Virtual => resource,
     }
+}
+
+/// Whether a stored object is, byte by byte, what a resource shows.
+pub(crate) fn is_as_stored(resource: &Resource, stored: &Stored<'_>) -> bool {
+    is_native(resource) && resource.custom.as_ref().is_none_or(|custom| stored.is_marked(custom.version().mark))
+}
+
+/// Stored custom resources in the version a resource serves. Those that need it are converted together.
+pub(crate) fn read_custom<'a>(
+    custom: &Custom,
+    objects: impl IntoIterator<Item = &'a Object>,
+) -> Result<Vec<Value>, Status> {
+    let family = &custom.family;
+    let mut values = Vec::new();
+    let mut by_version: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, object) in objects.into_iter().enumerate() {
+        let stored = stored(object)?;
+        let version = family.find(stored.version()).unwrap_or(family.storage);
+        values.push(stored.parse(&family.kind, &family.api_version(version)));
+        if version != custom.version || !stored.is_marked(custom.version().mark) {
+            by_version.entry(version).or_default().push(index);
+        }
+    }
+    for (version, places) in by_version {
+        let old = places.iter().map(|place| values[*place].take()).collect();
+        for (place, value) in places.iter().zip(family.read(old, version, custom.version)?) {
+            values[*place] = value;
+        }
+    }
+    Ok(values)
 }
 
 /// The bytes of a stored object.
@@ -317,6 +414,9 @@ pub(crate) fn stored(object: &Object) -> Result<Stored<'_>, Status> {
 
 /// A stored object in the version a resource serves, in its complete form.
 pub(crate) fn read(registry: &Registry, resource: &Arc<Resource>, object: &Object) -> Result<Value, Status> {
+    if let Some(custom) = &resource.custom {
+        return Ok(read_custom(custom, [object])?.pop().unwrap_or_default());
+    }
     let native = native(registry, resource);
     let mut value = stored(object)?.parse(&native.kind, &native.api_version());
     if !Arc::ptr_eq(native, resource) {

@@ -19,17 +19,17 @@ const AT_ONCE: usize = 64;
 
 /// What is still there after everything was asked to go.
 #[derive(Debug, Default)]
-pub(super) struct Remaining {
+pub(crate) struct Remaining {
     /// How many objects, by resource.
-    pub(super) resources: BTreeMap<String, usize>,
+    pub(crate) resources: BTreeMap<String, usize>,
     /// How many objects wait for each finalizer.
-    pub(super) finalizers: BTreeMap<String, usize>,
+    pub(crate) finalizers: BTreeMap<String, usize>,
     /// What went wrong.
-    pub(super) failures: Vec<Status>,
+    pub(crate) failures: Vec<Status>,
 }
 
 impl Remaining {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.failures.is_empty()
     }
 }
@@ -46,6 +46,12 @@ pub(super) async fn empty_namespace(shared: &Shared, space: &str, namespace: &st
     }
     let objects = shared.store.resources_in(space).into_iter().flat_map(|(group, resource)| list(&group, &resource));
     delete_all(shared, objects.collect()).await
+}
+
+/// Deletes all objects of a resource in a space.
+pub(crate) async fn empty_resource(shared: &Shared, group: &str, plural: &str, space: &str) -> Remaining {
+    let list = shared.store.list(&Scope::space(group, plural, space), &ListOptions::default());
+    delete_all(shared, list.map(|list| list.objects).unwrap_or_default()).await
 }
 
 /// Deletes objects, and says which of them stay for now.
@@ -82,8 +88,8 @@ pub(super) async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Re
 /// Deletes one object as a client would.
 pub(super) async fn delete(shared: &Shared, object: &Object, options: &DeleteOptions) -> Result<Deletion, Status> {
     let key = object.key();
-    let resource = resource_of(&shared.registry, key).ok_or_else(Status::no_such_resource)?;
-    let writer = writer(shared, resource, key.space(), key.namespace());
+    let resource = resource_of(shared, key)?;
+    let writer = writer(shared, &resource, key.space(), key.namespace());
     let uid = verbs::stored(object)?.uid().to_owned();
     writer.delete(key.name(), &DeleteOptions { uid: Some(uid), ..options.clone() }).await
 }

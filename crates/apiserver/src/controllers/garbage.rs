@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{deleter, log_failure, resource_of, writer};
 use crate::{
+    definitions::Kinds,
     object::{self, Owner, Stored},
     request::{DeleteOptions, Propagation},
     server::Shared,
@@ -34,12 +35,12 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// What a change gives to do.
-pub(super) fn work(previous: Option<&Object>, object: &Object) -> Vec<Work> {
+pub(super) fn work(shared: &Shared, previous: Option<&Object>, object: &Object) -> Vec<Work> {
     let mut work = Vec::new();
     if object.is_deletion() {
         if let Some(previous) = previous {
             work.extend(Stored::of(previous).map(|stored| Work::OwnerGone(stored.uid().to_owned())));
-            work.extend(owner_keys(previous).into_iter().map(Work::Waiting));
+            work.extend(owner_keys(shared, previous).into_iter().map(Work::Waiting));
         }
         return work;
     }
@@ -50,7 +51,7 @@ pub(super) fn work(previous: Option<&Object>, object: &Object) -> Vec<Work> {
     if let Some(previous) = previous.filter(|previous| previous.owners().next().is_some())
         && (!same_owners || blocking(previous) != blocking(object))
     {
-        work.extend(owner_keys(previous).into_iter().map(Work::Waiting));
+        work.extend(owner_keys(shared, previous).into_iter().map(Work::Waiting));
     }
     if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
         work.push(Work::Waiting(object.key().clone()));
@@ -64,22 +65,21 @@ fn blocking(object: &Object) -> usize {
     object::owners(&value["metadata"]).filter(|owner| owner.blocks).count()
 }
 
-/// Where the owners of an object would be, of those that are built in.
-fn owner_keys(object: &Object) -> Vec<Key> {
+/// Where the owners of an object would be, of kinds that are known.
+fn owner_keys(shared: &Shared, object: &Object) -> Vec<Key> {
     if object.owners().next().is_none() {
         return Vec::new();
     }
     let value = verbs::stored(object).map(|stored| stored.parse("", "")).unwrap_or_default();
-    let registry = crate::registry::Registry::kubernetes();
     let owners = object::owners(&value["metadata"]);
-    owners.filter_map(|owner| owner_key(&registry, object.key(), &owner)).collect()
+    owners.filter_map(|owner| owner_key(shared, object.key(), &owner)).collect()
 }
 
 /// Where an owner would be: in the namespace of what it owns, or in none.
-fn owner_key(registry: &crate::registry::Registry, owned: &Key, owner: &Owner<'_>) -> Option<Key> {
+fn owner_key(shared: &Shared, owned: &Key, owner: &Owner<'_>) -> Option<Key> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", owner.api_version));
-    let resource = registry.kind(group, version, owner.kind)?;
-    let (group, plural) = verbs::stored_as(resource).ok()?;
+    let resource = Kinds::in_space(shared, owned.space()).kind(group, version, owner.kind)?;
+    let (group, plural) = verbs::stored_as(&resource).ok()?;
     let namespace = match (resource.namespaced, owned.namespace()) {
         // What is in no namespace cannot have an owner in one; such a reference means nothing.
         (true, "") => return None,
@@ -116,7 +116,7 @@ async fn owner_gone(shared: &Shared, uid: &str) -> Result<(), Status> {
 
 /// Whether an owner is there: an owner of a kind nobody knows is taken to be.
 fn exists(shared: &Shared, owned: &Key, owner: &Owner<'_>) -> Existence {
-    let Some(key) = owner_key(&shared.registry, owned, owner) else { return Existence::Present };
+    let Some(key) = owner_key(shared, owned, owner) else { return Existence::Present };
     match shared.store.get(&key) {
         Some(object) if Stored::of(&object).is_some_and(|stored| stored.uid() == owner.uid) => {
             if waits_for_dependents(&object) { Existence::WaitsForDependents } else { Existence::Present }
@@ -216,8 +216,8 @@ pub(crate) async fn remove_finalizer(shared: &Shared, key: &Key, finalizer: &str
 
 /// Changes an object, if it is still there.
 async fn edit(shared: &Shared, key: &Key, change: impl Fn(&mut Value)) -> Result<(), Status> {
-    let resource = resource_of(&shared.registry, key).ok_or_else(Status::no_such_resource)?;
-    let writer = writer(shared, resource, key.space(), key.namespace());
+    let resource = resource_of(shared, key)?;
+    let writer = writer(shared, &resource, key.space(), key.namespace());
     match writer.edit(key.name(), change).await {
         Ok(_) => Ok(()),
         Err(status) if status.code() == 404 => Ok(()),

@@ -72,10 +72,10 @@ async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     }
     let remaining = deleter::empty_namespace(shared, key.space(), key.name()).await;
     let done = remaining.is_empty();
-    let resource = super::resource_of(&shared.registry, key).ok_or_else(Status::no_such_resource)?;
+    let resource = super::resource_of(shared, key)?;
     // Each part of a namespace can only be written through its own address.
     let part = resource.subresource(if done { "finalize" } else { "status" });
-    let writer = Writer { subresource: part, ..writer(shared, resource, key.space(), "") };
+    let writer = Writer { subresource: part, ..writer(shared, &resource, key.space(), "") };
     let now = shared.now();
     let changed = writer.edit(key.name(), |namespace| {
         if done {

@@ -42,6 +42,8 @@ use order::Check;
 
 use super::{service_ranges, shown};
 use crate::{
+    custom::definition,
+    definitions,
     field::{FieldError, Path},
     registry::Resource,
 };
@@ -79,8 +81,25 @@ pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) ->
         metadata::whole(resource, &without_made_labels(resource, object), &mut errors);
     }
     rules::of(written, object, None, &mut errors);
+    if definitions::is_definition(resource) {
+        errors.extend(definition::validate_create(object));
+    }
     if errors.is_empty() {
         metadata::common(resource, object, &mut errors);
+    }
+    errors
+}
+
+/// Judges the metadata of a custom resource.
+pub(super) fn custom_metadata(resource: &Resource, new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::new();
+    match old {
+        None => metadata::whole(resource, new, &mut errors),
+        Some(old) => {
+            metadata::common(resource, new, &mut errors);
+            metadata::change(new, old, false, &mut errors);
+            metadata::change(new, old, false, &mut errors);
+        }
     }
     errors
 }
@@ -113,6 +132,12 @@ pub(super) fn update(
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),
         }
+    }
+    if definitions::is_definition(resource) {
+        errors.extend(match subresource {
+            None => definition::validate_update(new, old),
+            Some(_) => definition::validate_status(new, old),
+        });
     }
     errors
 }

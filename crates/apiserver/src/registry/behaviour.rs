@@ -30,7 +30,7 @@ pub enum DeleteAnswer {
 #[derive(Debug, Clone)]
 pub struct FieldLabels {
     /// Each label with the path of its value in the stored form, in dots.
-    pub labels: &'static [(&'static str, &'static str)],
+    pub labels: Vec<(String, String)>,
     refusal: Refusal,
 }
 
@@ -44,7 +44,26 @@ enum Refusal {
     NamesResourceSlice,
 }
 
+impl Behaviour {
+    /// The behaviour of a custom kind.
+    pub(crate) fn custom(field_labels: FieldLabels) -> Self {
+        Self {
+            unconditional_update: false,
+            create_on_update: false,
+            has_generation: true,
+            delete_answer: DeleteAnswer::Status,
+            orphans_by_default: false,
+            field_labels,
+        }
+    }
+}
+
 impl FieldLabels {
+    /// The labels of a custom kind.
+    pub(crate) fn custom(labels: Vec<(String, String)>) -> Self {
+        Self { labels, refusal: Refusal::Plain }
+    }
+
     /// What to answer to a label that is neither in the table nor the object's name or namespace.
     pub fn refusal(&self, label: &str) -> String {
         match self.refusal {
@@ -155,7 +174,7 @@ const ANSWER_OBJECT: &[&str] = &[
 ];
 
 fn field_labels(group: &str, plural: &str) -> FieldLabels {
-    let plain = |labels| FieldLabels { labels, refusal: Refusal::Plain };
+    let plain = |labels| FieldLabels { labels: owned(labels), refusal: Refusal::Plain };
     match (group, plural) {
         ("", "pods") => plain(&[
             ("spec.nodeName", "spec.nodeName"),
@@ -202,12 +221,16 @@ fn field_labels(group: &str, plural: &str) -> FieldLabels {
         ]),
         ("certificates.k8s.io", "certificatesigningrequests") => plain(&[("spec.signerName", "spec.signerName")]),
         ("batch", "jobs") => {
-            FieldLabels { labels: &[("status.successful", "status.succeeded")], refusal: Refusal::NamesJob }
+            FieldLabels { labels: owned(&[("status.successful", "status.succeeded")]), refusal: Refusal::NamesJob }
         }
         ("resource.k8s.io", "resourceslices") => FieldLabels {
-            labels: &[("spec.nodeName", "spec.nodeName"), ("spec.driver", "spec.driver")],
+            labels: owned(&[("spec.nodeName", "spec.nodeName"), ("spec.driver", "spec.driver")]),
             refusal: Refusal::NamesResourceSlice,
         },
-        _ => FieldLabels { labels: &[], refusal: Refusal::Generic },
+        _ => FieldLabels { labels: Vec::new(), refusal: Refusal::Generic },
     }
+}
+
+fn owned(labels: &[(&str, &str)]) -> Vec<(String, String)> {
+    labels.iter().map(|(label, path)| ((*label).to_owned(), (*path).to_owned())).collect()
 }

@@ -118,6 +118,7 @@ fn resource(group: &str, version: &str, data: ResourceData, schemas: &Arc<Schema
         verbs: data.verbs,
         subresources,
         columns: data.columns,
+        custom: None,
     }
 }
 

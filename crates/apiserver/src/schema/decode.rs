@@ -26,6 +26,13 @@ pub struct Decoded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError(String);
 
+impl DecodeError {
+    /// Worded by whoever else decodes.
+    pub(crate) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)

@@ -5,12 +5,13 @@ use serde_json::{Map, Value};
 
 use super::{
     Call, Writer,
-    create::{admit, ingest, outgoing},
+    create::{admit, check_terminating, ingest, outgoing},
     ownership::{Owner, described, gvk},
     subresources, update,
 };
 use crate::{
     body::Body,
+    definitions,
     identity::{check_grant, note_requester},
     json,
     object::{self, Metadata},
@@ -143,6 +144,7 @@ async fn create(
     }
     update::check_names(call, &object)?;
     Metadata::of(&mut object).remove("resourceVersion");
+    check_terminating(call, &object)?;
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
@@ -155,7 +157,11 @@ async fn create(
 
 /// A merged object in its sparse form.
 fn restored(call: &Call, merged: Value, config: &Value) -> Result<Value, Status> {
-    schema::restore(&call.resource.schemas, call.resource.schema, merged).map_err(|problem| {
+    let restored = match &call.resource.custom {
+        Some(_) => definitions::restore(&call.resource, merged),
+        None => schema::restore(&call.resource.schemas, call.resource.schema, merged),
+    };
+    restored.map_err(|problem| {
         let (described, kind) = (described(config), gvk(config));
         Status::internal(format!(
             "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {kind}: {problem}"

@@ -28,6 +28,7 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let view = call.table_view()?;
     let object = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
     check_namespace(call, &object)?;
+    check_terminating(call, &object)?;
     let mut object = ingest(call, object);
     note_requester(&call.resource, &call.user, &mut object);
     if call.resource.namespaced {
@@ -43,6 +44,15 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     }
     let created = outgoing(call, created);
     answer::object(201, &call.resource, &created, call.accepted, &view)
+}
+
+/// Lets nothing come whose definition is going away.
+pub(crate) fn check_terminating(call: &Call, object: &Value) -> Result<(), Status> {
+    if !call.terminating {
+        return Ok(());
+    }
+    let why = "create not allowed while custom resource definition is terminating";
+    Err(Status::forbidden(call.named(), object::name(object), why))
 }
 
 /// The object with its defaults, in the version it is stored in.

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::Call;
 use crate::{
-    answer, gotext, object,
+    answer,
+    definitions::{self, Custom},
+    gotext, object,
     protobuf::{self, Envelope},
     registry::{Registry, Resource},
     request::{FieldValidation, PROTOBUF},
@@ -27,6 +29,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) version: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) schema: StructRef,
+    /// The resource, if it is a custom one.
+    pub(crate) custom: Option<(&'a Resource, &'a Custom)>,
     /// The type's name in messages.
     pub(crate) internal: String,
 }
@@ -35,7 +39,8 @@ impl<'a> Wanted<'a> {
     /// An object of a resource.
     pub(crate) fn object(resource: &'a Resource) -> Self {
         let Resource { group, version, kind, schema, .. } = resource;
-        Self { group, version, kind, schema: *schema, internal: answer::go_type(resource) }
+        let custom = resource.custom.as_ref().map(|custom| (resource, custom));
+        Self { group, version, kind, schema: *schema, custom, internal: answer::go_type(resource) }
     }
 
     fn api_version(&self) -> String {
@@ -52,14 +57,18 @@ pub(crate) fn body(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let registry = &call.shared.registry;
-    let mut object = if is_protobuf(&call.content_type) && registry.schemas().get(wanted.schema).message {
+    let message = wanted.custom.is_none() && registry.schemas().get(wanted.schema).message;
+    let mut object = if is_protobuf(&call.content_type) && message {
         from_protobuf(registry, wanted, bytes)?
     } else {
         let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
         let (api_version, kind) = schema::type_meta(&json).map_err(|error| {
             unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), bytes)
         })?;
-        check_type(registry, wanted, &api_version, &kind, bytes)?;
+        match wanted.custom {
+            Some(_) => check_custom_type(wanted, &api_version, &kind, &json, bytes)?,
+            None => check_type(registry, wanted, &api_version, &kind, bytes)?,
+        }
         typed(registry, wanted, &json, validation, warnings)?
     };
     warnings.extend(repeated_owners(&mut object, ""));
@@ -187,6 +196,27 @@ fn check_type(
     Err(unhandled(kind, version, wanted.kind, &problem))
 }
 
+/// Refuses a custom resource that does not say what it is, or is of another group or version.
+fn check_custom_type(
+    wanted: &Wanted<'_>,
+    api_version: &str,
+    kind: &str,
+    json: &[u8],
+    body: &[u8],
+) -> Result<(), Status> {
+    if kind.is_empty() {
+        let problem = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(json));
+        return Err(unrecognized(wanted.kind, &problem, body));
+    }
+    let expected = wanted.api_version();
+    if api_version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    Ok(())
+}
+
 fn unhandled(kind: &str, version: &str, wanted: &str, problem: &str) -> Status {
     Status::bad_request(format!(
         "{kind} in version {} cannot be handled as a {wanted}: {problem}",
@@ -203,8 +233,11 @@ fn typed(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let refuse = |problem: &str| unhandled(wanted.kind, wanted.version, wanted.kind, problem);
-    let decoded =
-        schema::decode(registry.schemas(), wanted.schema, json).map_err(|error| refuse(&error.to_string()))?;
+    let decoded = match wanted.custom {
+        Some((resource, custom)) => definitions::decode(resource, custom, json),
+        None => schema::decode(registry.schemas(), wanted.schema, json),
+    };
+    let decoded = decoded.map_err(|error| refuse(&error.to_string()))?;
     match validation {
         FieldValidation::Strict if !decoded.strict.is_empty() => {
             return Err(refuse(&format!("strict decoding error: {}", decoded.strict.join(", "))));

@@ -8,12 +8,13 @@ use super::{
     Call, Writer,
     create::outgoing,
     decode::is_protobuf,
-    kind, named, stored,
+    kind, named,
     write::{busy, set_revision, written_at},
 };
 use crate::{
     answer,
     body::Body,
+    definitions,
     json::parse,
     object::{self, Metadata},
     protobuf::{self, Envelope},
@@ -126,7 +127,7 @@ impl Writer<'_> {
         let key = self.key(name)?;
         loop {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let old = self.read(&existing)?;
             check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
@@ -139,7 +140,7 @@ impl Writer<'_> {
             let batch = if removed {
                 self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
-                Batch::new().put(key.clone(), expect, object::encode(&new))
+                Batch::new().put(key.clone(), expect, self.content(&mut new)?)
             };
             match self.shared.store.commit(batch).await {
                 Ok(_) if removed => return Ok(Deletion::Done { object: new, uid }),
@@ -163,6 +164,10 @@ impl Writer<'_> {
         set_propagation(self.resource, object, options);
         if self.resource.group.is_empty() && self.resource.plural == "namespaces" {
             return self.mark_namespace(object);
+        }
+        if definitions::is_definition(self.resource) {
+            definitions::mark_deleted(object, &self.shared.now());
+            return nothing_holds(self.resource, object);
         }
         let grace = if self.is_pod() { pod_grace(object, options) } else { 0 };
         let waits = object::finalizers(object).next().is_some() || grace > 0;
@@ -203,7 +208,7 @@ impl Writer<'_> {
 pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let (name, uid, version) = (object::name(old), object::text(old, "uid"), object::text(old, "resourceVersion"));
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-        if shown.kind == "Namespace" {
+        if is_namespace(shown) {
             let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
             return Err(Status::conflict(named(shown), name, &why));
         }
@@ -213,7 +218,7 @@ pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &Delet
         return Err(Status::conflict(kind(shown), name, &why));
     }
     if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
-        if shown.kind == "Namespace" {
+        if is_namespace(shown) {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
             );
@@ -231,9 +236,13 @@ pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &Delet
 pub(crate) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
     let held = object::finalizers(object).next().is_some();
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    let filled = resource.kind == "Namespace"
+    let filled = is_namespace(resource)
         && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    !held && !filled && (grace == 0 || resource.kind != "Pod")
+    !held && !filled && (grace == 0 || resource.kind != "Pod" || resource.custom.is_some())
+}
+
+fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.kind == "Namespace"
 }
 
 /// How long a pod may take to go: nothing runs anywhere unless it was bound to a node.

@@ -5,17 +5,17 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use http::Response;
 use orrery_store::{Key, Object, ReadError, Revision, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Call,
     get::{revision, wait_for},
-    is_native, read, stored_as,
+    is_as_stored, is_native, read, read_custom, stored_as,
 };
 use crate::{
     answer,
     body::Body,
-    object::{Opening, Stored},
+    object::{Opening, SPACE_ANNOTATION, Stored},
     page::Page,
     protobuf,
     registry::{Registry, Resource},
@@ -39,12 +39,47 @@ pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
 pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
     let view = call.table_view()?;
     let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
+    let whole = call.accepted.form.shape == Shape::Whole;
+    let metadata = match &call.resource.custom {
+        Some(_) if whole && metadata.get("continue").is_none() => with_empty_token(metadata),
+        _ => metadata,
+    };
     if call.accepted.form.shape == Shape::Table {
-        let values = selection.objects.iter().map(|object| call.read(object)).collect::<Result<Vec<_>, _>>()?;
+        let values = read_all(call, &selection.objects)?;
         let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
     }
+    let fits = |object: &Arc<Object>| Stored::of(object).is_some_and(|stored| is_as_stored(&call.resource, &stored));
+    if call.resource.custom.is_some() && whole && !selection.objects.iter().all(fits) {
+        let items = read_all(call, &selection.objects)?;
+        let list = json!({
+            "kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata, "items": items,
+        });
+        return Ok(answer::bytes(200, serde_json::to_vec(&list).unwrap_or_default(), call.accepted.encoding));
+    }
     Ok(stream(call, selection.objects, &metadata).await)
+}
+
+/// Lists of custom resources say that there is no more.
+fn with_empty_token(mut metadata: Value) -> Value {
+    metadata["continue"] = "".into();
+    metadata
+}
+
+/// Objects in the version of the request, and where they are from if they are from everywhere.
+fn read_all(call: &Call, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
+    let Some(custom) = &call.resource.custom else { return objects.iter().map(|object| call.read(object)).collect() };
+    let mut values = read_custom(custom, objects.iter().map(|object| &**object))?;
+    for (value, object) in values.iter_mut().zip(objects) {
+        if let Some(space) = call.space_of(object) {
+            value["metadata"]["annotations"][SPACE_ANNOTATION] = space.into();
+        }
+    }
+    Ok(values)
+}
+
+fn list_kind(resource: &Resource) -> String {
+    resource.custom.as_ref().map_or_else(|| format!("{}List", resource.kind), |custom| custom.family.list_kind.clone())
 }
 
 /// What a list found.
@@ -144,10 +179,11 @@ impl Filter {
             "metadata.name" => object.key().name().to_owned(),
             "metadata.namespace" => object.key().namespace().to_owned(),
             _ => {
+                // What a custom resource can be selected by is said for each of its versions.
                 let native = super::native(&self.registry, &self.resource);
                 let value = parsed.get_or_init(|| read(&self.registry, native, object).unwrap_or_default());
-                let labels = self.resource.behaviour.field_labels.labels;
-                let path = labels.iter().find(|(label, _)| *label == field).map_or("", |(_, path)| *path);
+                let labels = &self.resource.behaviour.field_labels.labels;
+                let path = labels.iter().find(|(label, _)| *label == field).map_or("", |(_, path)| path);
                 field_text(native, value, path)
             }
         })
@@ -298,7 +334,7 @@ async fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Res
     let resource = &call.resource;
     let whole = call.accepted.form.shape == Shape::Whole;
     let (kind, version) = if whole {
-        (format!("{}List", resource.kind), resource.api_version())
+        (list_kind(resource), resource.api_version())
     } else {
         ("PartialObjectMetadataList".to_owned(), call.accepted.form.api_version().to_owned())
     };
@@ -311,7 +347,11 @@ async fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Res
         objects: objects.into_iter(),
         begun: false,
         ended: false,
-        item: if whole { Opening::bare() } else { answer::partial_opening(call.accepted.form) },
+        item: match whole {
+            true if resource.custom.is_some() => Opening::named(&resource.kind, &resource.api_version()),
+            true => Opening::bare(),
+            false => answer::partial_opening(call.accepted.form),
+        },
         whole,
         form: call.accepted.form,
         native: is_native(resource),

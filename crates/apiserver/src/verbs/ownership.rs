@@ -8,6 +8,8 @@ use super::{Call, native};
 use crate::{
     answer,
     apply::{ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale},
+    custom::Structural,
+    definitions::Custom,
     gotext,
     object::Metadata,
     registry::{Registry, Resource},
@@ -216,12 +218,28 @@ impl Kind<'_> {
     }
 }
 
+impl Kind<'_> {
+    fn custom_version(&self, custom: &Custom, api_version: &str) -> Option<usize> {
+        let (group, version) = api_version.split_once('/')?;
+        custom.family.find(version).filter(|_| group == custom.family.group)
+    }
+}
+
 impl Versions for Kind<'_> {
     fn typed(&self, api_version: &str) -> Option<Typed<'_>> {
+        if let Some(custom) = &self.0.resource.custom {
+            let version = &custom.family.versions[self.custom_version(custom, api_version)?];
+            return Some(typed_by(&version.schema));
+        }
         self.resource(api_version).map(|resource| typed(resource))
     }
 
     fn convert(&self, object: &Value, from: &str, to: &str) -> Value {
+        if let Some(custom) = &self.0.resource.custom {
+            let places = self.custom_version(custom, from).zip(self.custom_version(custom, to));
+            let converted = places.map(|(from, to)| custom.family.convert(vec![object.clone()], from, to));
+            return converted.and_then(Result::ok).and_then(|mut list| list.pop()).unwrap_or_else(|| object.clone());
+        }
         let mut object = object.clone();
         if let (Some(from), Some(to)) = (self.resource(from), self.resource(to))
             && !Arc::ptr_eq(from, to)
@@ -240,7 +258,15 @@ impl Versions for Kind<'_> {
     }
 }
 
+fn typed_by(schema: &Structural) -> Typed<'_> {
+    let (types, ty) = schema.merging();
+    Typed { types, ty }
+}
+
 fn typed(resource: &Resource) -> Typed<'_> {
+    if let Some(custom) = &resource.custom {
+        return typed_by(custom.schema());
+    }
     Typed { types: resource.schemas.merging(), ty: Types::structure(resource.schema) }
 }
 
@@ -311,7 +337,8 @@ fn user_agent(agent: &str) -> String {
 
 /// What a write to an object, or to a part of it, does not change whatever it says.
 fn reset(resource: &Resource, subresource: &str) -> Reset {
-    let fields: &[&[&str]] = match (subresource, resource.kind.as_str()) {
+    let kind = if resource.custom.is_some() { "" } else { resource.kind.as_str() };
+    let fields: &[&[&str]] = match (subresource, kind) {
         // The real server looks for this kind under a wrong name, and so resets nothing.
         (_, "ServiceCIDR") => &[],
         ("", "CertificateSigningRequest") => &[&["spec"], &["status"]],

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     body::Body,
-    gotext,
+    definitions, gotext,
     identity::check_grant,
     json,
     patch::{JsonPatch, JsonPatchError, StrategicError, merge, strategic},
@@ -42,9 +42,16 @@ impl Kind {
 }
 
 /// Refuses what is no patch.
-pub(crate) fn check_type(content_type: &str) -> Result<(), Status> {
-    Kind::of(content_type).map(drop).ok_or_else(Status::unsupported_patch)
+pub(crate) fn check_type(resource: &Resource, content_type: &str) -> Result<(), Status> {
+    match Kind::of(content_type) {
+        None | Some(Kind::Strategic) if resource.custom.is_some() => Err(Status::unsupported_body(CUSTOM)),
+        None => Err(Status::unsupported_patch()),
+        Some(_) => Ok(()),
+    }
 }
+
+/// The patches that custom resources take.
+const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// Changes the object the path names.
 pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
@@ -156,8 +163,11 @@ pub(crate) fn decode(
         Status::invalid(Named { group: "", what: "" }, "", vec![cause])
     };
     let quoted = || gotext::quote(&String::from_utf8_lossy(&bytes));
-    let decoded = schema::decode(&resource.schemas, resource.schema, &bytes)
-        .map_err(|error| refuse(quoted(), error.to_string()))?;
+    let decoded = match &resource.custom {
+        Some(custom) => definitions::decode(resource, custom, &bytes),
+        None => schema::decode(&resource.schemas, resource.schema, &bytes),
+    };
+    let decoded = decoded.map_err(|error| refuse(quoted(), error.to_string()))?;
     match validation {
         FieldValidation::Strict if !decoded.strict.is_empty() => {
             return Err(refuse(quoted(), format!("strict decoding error: {}", decoded.strict.join(", "))));
@@ -173,7 +183,7 @@ fn check_identity(call: &Call, new: &Value, old: &Value) -> Result<(), Status> {
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
     for field in ["kind", "apiVersion"] {
         let (is, was) = (text(new, field), text(old, field));
-        if is != was && !is.is_empty() {
+        if is != was && !is.is_empty() && call.resource.custom.is_none() {
             let api_version = text(new, "apiVersion");
             let problem = format!(
                 "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:110\"",

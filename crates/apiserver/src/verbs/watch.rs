@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     Call,
     get::{POLL, revision, wait_for},
-    is_native,
+    is_as_stored,
     list::{Filter, select},
     read,
 };
@@ -218,7 +218,6 @@ struct Renderer {
     form: Form,
     view: TableView,
     opening: Opening,
-    native: bool,
     all_spaces: bool,
 }
 
@@ -237,7 +236,6 @@ impl Renderer {
             form,
             view: call.table_view()?,
             opening,
-            native: is_native(&call.resource),
             all_spaces: call.space == SpaceScope::All,
         })
     }
@@ -261,7 +259,7 @@ impl Renderer {
             Shape::Metadata if answer::is_whole_metadata(&this.resource) => {
                 stored.write_partial(out, &this.opening, space);
             }
-            Shape::Whole if this.native => stored.write(out, &this.opening, space),
+            Shape::Whole if is_as_stored(&this.resource, &stored) => stored.write(out, &this.opening, space),
             _ => {
                 let mut value = read(&this.shared.registry, &this.resource, object).unwrap_or_default();
                 value["metadata"]["resourceVersion"] = revision.to_string().into();

@@ -10,7 +10,7 @@ use crate::{
     answer,
     field::FieldError,
     kinds,
-    object::{self, Metadata, SPACE_ANNOTATION},
+    object::{self, Metadata, SPACE_ANNOTATION, Written},
     registry::{Resource, Subresource},
     request::{ROOT, WriteOptions},
     schema,
@@ -123,7 +123,15 @@ impl<'a> Writer<'a> {
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
         self.refuse(&name, kinds::validate_addresses(self.resource, &object, None, self.dry_run))?;
-        self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?;
+        match &self.resource.custom {
+            Some(custom) => {
+                kinds::check_type(self.resource, &object)?;
+                let verdict = kinds::judge_custom(self.resource, custom, None, &object, None);
+                self.refuse(&name, verdict.errors)?;
+                warnings.extend(verdict.warnings);
+            }
+            None => self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?,
+        }
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
         if spaces::is_space(self.resource) {
@@ -135,11 +143,13 @@ impl<'a> Writer<'a> {
             if let Some(existing) = self.shared.store.get(&key) {
                 return Err(self.exists(&existing, &name));
             }
+            let content = self.content(&mut object)?;
             if self.dry_run {
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
-            let mut batch = Batch::new().put(key.clone(), Expect::Absent, object::encode(&object));
+            let content = if self.resource.custom.is_some() { content } else { object::encode(&object) };
+            let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
@@ -187,7 +197,7 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let old = self.read(&existing)?;
             let mut noted = Vec::new();
             let mut new = change(&old, &mut noted)?;
             if let Some(owner) = &self.owner {
@@ -213,7 +223,7 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = stored(&existing)?.parse(&self.resource.kind, &self.resource.api_version());
+            let old = self.read(&existing)?;
             let mut new = old.clone();
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
             change(&mut new);
@@ -286,7 +296,18 @@ impl<'a> Writer<'a> {
         if self.subresource.is_none() {
             self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(&sparse_old), self.dry_run))?;
         }
-        self.refuse(name, kinds::validate_update(self.resource, self.shown, self.subresource, &new, &sparse_old))?;
+        match &self.resource.custom {
+            Some(custom) => {
+                kinds::check_type(self.resource, &new)?;
+                let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
+                self.refuse(name, verdict.errors)?;
+                warnings.extend(verdict.warnings);
+            }
+            None => {
+                let part = self.subresource;
+                self.refuse(name, kinds::validate_update(self.resource, self.shown, part, &new, &sparse_old))?;
+            }
+        }
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }
@@ -300,9 +321,9 @@ impl<'a> Writer<'a> {
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
-        let content = object::encode(new);
+        let content = self.content(new)?;
         // What is only tried out is answered with fields that are never stored.
-        if !self.dry_run && (same(existing, &content) || unchanged_but_for_times(existing, old, new)) {
+        if !self.dry_run && (same(existing, &content) || self.is_unchanged_but_for_times(existing, old, new)?) {
             return Ok(Some(Change::None(old.clone())));
         }
         let key = existing.key().clone();
@@ -323,6 +344,44 @@ impl<'a> Writer<'a> {
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// An existing object, complete, in the version that is written.
+    pub(super) fn read(&self, existing: &Object) -> Result<Value, Status> {
+        super::read(&self.shared.registry, self.resource, existing)
+    }
+
+    /// What is stored for an object. Custom resources may be stored in another version: what that does not know is gone
+    /// from the object too.
+    pub(super) fn content(&self, object: &mut Value) -> Result<Content, Status> {
+        let Some(custom) = &self.resource.custom else { return Ok(object::encode(object)) };
+        let family = &custom.family;
+        let written = Written { version: &family.stored().name, mark: family.stored().mark };
+        if custom.is_stored() {
+            return Ok(object::encode_as(object, written));
+        }
+        let stored = family.convert(vec![object.clone()], custom.version, family.storage)?;
+        let content = object::encode_as(stored.first().unwrap_or(&Value::Null), written);
+        *object = family.read(stored, family.storage, custom.version)?.pop().unwrap_or_default();
+        Ok(content)
+    }
+
+    /// Whether an object is as it was, but for the times at which its managers are said to have changed it.
+    fn is_unchanged_but_for_times(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<bool, Status> {
+        let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
+        let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return Ok(false) };
+        let alike = |(was, is): (&Value, &Value)| {
+            ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
+                .iter()
+                .all(|field| was.get(field) == is.get(field))
+        };
+        if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
+            return Ok(false);
+        }
+        Metadata::of(new).set("managedFields", was);
+        let unchanged = same(existing, &self.content(new)?);
+        Metadata::of(new).set("managedFields", is);
+        Ok(unchanged)
     }
 
     fn place(&self) -> Place<'_> {
@@ -350,31 +409,12 @@ pub(crate) fn busy() -> Status {
 
 /// Whether a stored object is exactly this.
 fn same(existing: &Object, content: &Content) -> bool {
-    let mut segments = existing.value().segments();
-    segments.next() == content.value.first().map(|segment| segment.bytes.as_slice()) && segments.next().is_none()
+    existing.value().segments().eq(content.value.iter().map(|segment| segment.bytes.as_slice()))
 }
 
 /// When the first operation of a batch was done: the one on the object itself.
 pub(crate) fn written_at(committed: &Committed) -> Revision {
     committed.revisions.first().copied().flatten().unwrap_or(committed.revision)
-}
-
-/// Whether an object is as it was, but for the times at which its managers are said to have changed it.
-fn unchanged_but_for_times(existing: &Object, old: &Value, new: &mut Value) -> bool {
-    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
-    let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return false };
-    let alike = |(was, is): (&Value, &Value)| {
-        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
-            .iter()
-            .all(|field| was.get(field) == is.get(field))
-    };
-    if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
-        return false;
-    }
-    Metadata::of(new).set("managedFields", was);
-    let unchanged = same(existing, &object::encode(new));
-    Metadata::of(new).set("managedFields", is);
-    unchanged
 }
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {

@@ -87,9 +87,14 @@ fn judge_at(
 
 /// Whether the kind wants a domain in front of finalizers that are not standard ones.
 pub(super) fn qualified_finalizers(resource: &Resource) -> bool {
-    const PLAIN: [&str; 4] =
-        ["coordination.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io", "node.k8s.io"];
-    !PLAIN.contains(&resource.group.as_str()) && resource.kind != "Event"
+    const PLAIN: [&str; 5] = [
+        "coordination.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "node.k8s.io",
+    ];
+    !PLAIN.contains(&resource.group.as_str()) && resource.kind != "Event" && resource.custom.is_none()
 }
 
 /// Judges a change of metadata.
@@ -122,6 +127,7 @@ fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
 /// How names of a kind are checked.
 fn name_rule(resource: &Resource) -> NameRule {
     match resource.kind.as_str() {
+        _ if resource.custom.is_some() => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
         "Event" | "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
         "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),

@@ -64,6 +64,7 @@ pub(super) fn of(kind: &str) -> &'static [Check] {
         }
         "VolumeAttributesClass" => &[Metadata, Rules, MetadataChange, Changes, Metadata, Rules],
         "PodDisruptionBudget" | "Event" => &[Rules, Changes],
+        "CustomResourceDefinition" => &[MetadataChange],
         _ => &[MetadataChange, Metadata, Rules, Changes],
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Re
         version: &part.kind_version,
         kind: &part.kind,
         schema: part.schema.ok_or_else(Status::no_such_resource)?,
+        custom: None,
         internal: "core.CredentialRequest".to_owned(),
     };
     let mut object = decode::body(call, &wanted, body, options.field_validation, warnings)?;

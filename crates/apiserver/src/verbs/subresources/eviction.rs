@@ -63,7 +63,14 @@ fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
         crate::json::parse(body).is_ok_and(|body| body["apiVersion"] == "policy/v1beta1")
     };
     let version = if older { "v1beta1" } else { "v1" };
-    let wanted = Wanted { group: "policy", version, kind: "Eviction", schema, internal: "policy.Eviction".to_owned() };
+    let wanted = Wanted {
+        group: "policy",
+        version,
+        kind: "Eviction",
+        schema,
+        custom: None,
+        internal: "policy.Eviction".to_owned(),
+    };
     decode::body(call, &wanted, body, FieldValidation::Ignore, &mut Vec::new())
 }
 

@@ -111,7 +111,8 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let part = call.subresource();
     let schema = part.map_or(Some(call.resource.schema), |part| part.schema).ok_or_else(Status::no_such_resource)?;
-    let wanted = Wanted { group: "", version: "v1", kind: "Binding", schema, internal: "core.Binding".to_owned() };
+    let wanted =
+        Wanted { group: "", version: "v1", kind: "Binding", schema, custom: None, internal: "core.Binding".to_owned() };
     let binding = decode::body(call, &wanted, body, options.field_validation, warnings)?;
     let name = object::name(&binding);
     if name.is_empty() && call.name().is_empty() {

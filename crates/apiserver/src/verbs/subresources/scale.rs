@@ -109,6 +109,7 @@ fn wanted(call: &Call) -> Result<Wanted<'_>, Status> {
         version: &part.kind_version,
         kind: &part.kind,
         schema,
+        custom: None,
         internal: "autoscaling.Scale".to_owned(),
     })
 }
@@ -131,6 +132,7 @@ fn resource_of(call: &Call, wanted: &Wanted<'_>) -> Resource {
         schema: wanted.schema,
         schemas: base.schemas.clone(),
         columns: Vec::new(),
+        custom: None,
         behaviour: base.behaviour.clone(),
     }
 }
