@@ -23,6 +23,7 @@ mod fleet;
 mod path;
 mod returned;
 mod space;
+mod store;
 mod write;
 
 use std::{
