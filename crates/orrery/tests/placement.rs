@@ -196,7 +196,7 @@ async fn from_a_policy_to_works() {
     let mut hub = Hub::start().await;
     hub.config_map("prod", "plain", "p", json!({})).await;
     hub.config_map("prod", "templated", "{{.clusterName}} {{.region}}", json!({EXPAND: "true"})).await;
-    hub.policy("web", labelled(&["configmaps"], json!({}))).await;
+    hub.policy("web", labelled(&["configmaps"], json!({"namespaces": ["prod"]}))).await;
     let mut placement = hub.placement();
     placement.until_complete().await;
     placement.until(&["c1 plain p", "c1 templated c1 east", "c2 plain p", "c2 templated c2 west"]).await;
