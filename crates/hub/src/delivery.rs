@@ -52,7 +52,7 @@ pub use self::{
 };
 use crate::{
     pack::Limits,
-    placement::{GroupResource, ObjectFacts, ObjectId, Resolution, Touched, parts},
+    placement::{Answer, GroupResource, ObjectFacts, ObjectId, Resolution, Touched, parts},
     transform::{Manifest, custom::Verdict},
 };
 
@@ -286,9 +286,9 @@ impl Delivery {
     }
 
     /// The objects of a Binding, with what is asked for each, and its clusters.
-    pub fn binding(&self, policy: &str, part: u32) -> Option<(&BTreeMap<ObjectId, Modulation>, &BTreeSet<Arc<str>>)> {
+    pub fn binding(&self, policy: &str, part: u32) -> Option<Answer<'_>> {
         let bound = self.bindings.get(&(policy.into(), part))?;
-        Some((bound.objects(), bound.destinations()))
+        Some(Answer { objects: bound.objects(), destinations: bound.destinations() })
     }
 
     /// What a policy asks for an object, and to which clusters it sends it.

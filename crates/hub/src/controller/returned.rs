@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     delivery::{BindingChange, Settled},
-    placement::{ObjectId, parts},
+    placement::{Answer, ObjectId, parts},
     status::{
         aggregate::{Returned, Wanted, returned},
         combine::Row,
@@ -167,11 +167,14 @@ async fn tell_state(space: &mut Space, id: &ObjectId, stop: &CancellationToken, 
     }
 }
 
+/// A policy, the StatusCollectors it names for an object, and the clusters it sends it to.
+type Asked = (Arc<str>, Vec<String>, BTreeSet<Arc<str>>);
+
 /// Writes the tables of the StatusCollectors that policies name for an object.
 async fn tell_tables(space: &mut Space, id: &ObjectId, stop: &CancellationToken, failed: &impl Fn()) {
     let Some((resource, uid)) = space.object(id) else { return };
     let (resource, uid) = (resource.clone(), Arc::clone(uid));
-    let asked: Vec<(Arc<str>, Vec<String>, BTreeSet<Arc<str>>)> = space
+    let asked: Vec<Asked> = space
         .delivery
         .asked(id)
         .map(|(policy, modulation, to)| (Arc::clone(policy), modulation.status_collectors.clone(), to.clone()))
@@ -258,7 +261,7 @@ fn policy_status(
     let mut found = singleton_error(space, policy).into_iter().collect::<Vec<_>>();
     let mut named: BTreeSet<String> = BTreeSet::new();
     for part in 1.. {
-        let Some((objects, _)) = space.delivery.binding(policy, part) else { break };
+        let Some(Answer { objects, .. }) = space.delivery.binding(policy, part) else { break };
         named.extend(objects.values().flat_map(|modulation| modulation.status_collectors.iter().cloned()));
         let of_part = errors.get(&(Arc::clone(name), parts::name(policy, part).into()));
         found.extend(of_part.into_iter().flatten().cloned());
@@ -300,7 +303,7 @@ fn condition(missing: &[&str], known: &Value, now: &str) -> Value {
 fn singleton_error(space: &Space, policy: &str) -> Option<String> {
     let mut wrong = Vec::new();
     for part in 1.. {
-        let Some((objects, clusters)) = space.delivery.binding(policy, part) else { break };
+        let Some(Answer { objects, destinations: clusters }) = space.delivery.binding(policy, part) else { break };
         let alone = |modulation: &&Modulation| {
             modulation.want_singleton_reported_state && !modulation.want_multi_wec_reported_state && clusters.len() != 1
         };

@@ -202,7 +202,8 @@ fn environment() -> Environment {
 
 fn shape_errors(spec: &StatusCollectorSpec) -> Vec<String> {
     let mut errors = Vec::new();
-    if !spec.select.is_empty() && !(spec.group_by.is_empty() && spec.combined_fields.is_empty()) {
+    let combines = !spec.group_by.is_empty() || !spec.combined_fields.is_empty();
+    if combines && !spec.select.is_empty() {
         errors.push("groupBy and combinedFields must be empty if select is not".to_owned());
     }
     if !spec.group_by.is_empty() && spec.combined_fields.is_empty() {
