@@ -87,7 +87,9 @@ fn media_type(content_type: &str) -> String {
 /// Reads a body in protobuf. Fields nobody knows are dropped, whatever is said of JSON's.
 fn from_protobuf(registry: &Registry, wanted: &Wanted<'_>, bytes: &[u8]) -> Result<Value, Status> {
     let envelope = Envelope::open(bytes).map_err(|error| unrecognized(wanted.kind, &error.to_string(), bytes))?;
-    check_type(registry, wanted, &envelope.api_version, &envelope.kind, bytes)?;
+    // A version that is none is not taken for one.
+    let api_version = if envelope.api_version.matches('/').count() > 1 { "" } else { &envelope.api_version };
+    check_type(registry, wanted, api_version, &envelope.kind, bytes)?;
     let read = protobuf::decode(registry.schemas(), wanted.schema, envelope.raw);
     let mut object = read.map_err(|damage| unhandled(wanted.kind, wanted.version, wanted.kind, &damage.to_string()))?;
     object["kind"] = wanted.kind.into();
