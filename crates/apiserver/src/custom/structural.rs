@@ -91,6 +91,11 @@ impl Structural {
         defaults::fill(object, &self.node);
     }
 
+    /// Fills in defaults. Nulls stay: what was merged is judged with them.
+    pub(crate) fn default_merged(&self, object: &mut Value) {
+        defaults::fill_in(object, &self.node);
+    }
+
     /// Judges a whole object, new or changed. `before` is what was found wrong with its metadata, which is told first and can
     /// keep rules from being run.
     pub(crate) fn validate(
@@ -130,11 +135,7 @@ impl Structural {
     }
 
     fn lists_and_rules(&self, new: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Verdict {
-        let repeated = |object: &Value| {
-            let mut repeated = Vec::new();
-            lists::validate(object, &self.node, &Path::ROOT, &mut repeated);
-            repeated
-        };
+        let repeated = |object: &Value| lists::validate(object, &self.node);
         let found = repeated(new);
         // Who had something twice may keep having it.
         if old.is_none_or(|old| found.is_empty() || repeated(old).is_empty()) {

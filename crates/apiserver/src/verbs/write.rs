@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The same, to write a part of the object.
-    pub(crate) fn to_part(self, part: Option<&'a Subresource>) -> Self {
+    pub(crate) fn for_part(self, part: Option<&'a Subresource>) -> Self {
         let subresource = part.map_or("", |part| part.name.as_str());
         Self { subresource: part, owner: self.owner.map(|owner| Owner { subresource, ..owner }), ..self }
     }
@@ -324,8 +324,9 @@ impl<'a> Writer<'a> {
             Some(custom) => {
                 kinds::check_type(self.resource, &new)?;
                 let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
-                self.refuse(name, verdict.errors)?;
+                // What is only warned of is told even if something else is refused.
                 warnings.extend(verdict.warnings);
+                self.refuse(name, verdict.errors)?;
             }
             None => {
                 let part = self.subresource;
