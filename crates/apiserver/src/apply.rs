@@ -31,7 +31,8 @@ pub(crate) use versions::Versions;
 pub(crate) use walk::Typed;
 
 use managers::Entry;
-use walk::{Comparison, check, compare, extract, merge, prune};
+pub(crate) use walk::check;
+use walk::{Comparison, compare, extract, merge, prune};
 
 /// A write to an object.
 #[derive(Clone, Copy)]
