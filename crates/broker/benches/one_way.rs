@@ -227,7 +227,7 @@ async fn one_way(port: u16) -> f64 {
     });
     let mut received = 0;
     while received < EVENTS {
-        if let Some(Incoming::Packet(packet, _)) = receiver.incoming.recv().await {
+        if let Some(Incoming::Packet(packet)) = receiver.incoming.recv().await {
             std::hint::black_box(codec.decode(&packet).expect("decodes"));
             received += 1;
         }

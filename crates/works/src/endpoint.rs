@@ -309,7 +309,7 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
     /// Handles what came in and what came in behind it: what they want kept is kept together.
     async fn take_in(&mut self, first: Incoming) -> std::io::Result<()> {
         let now = self.desk.clock.now();
-        let (mut effects, mut receipts) = (Vec::new(), Vec::new());
+        let (mut effects, mut packets) = (Vec::new(), 0);
         let mut next = Some(first);
         while let Some(incoming) = next {
             match incoming {
@@ -321,14 +321,14 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                     self.desk.connected = false;
                     self.party.on_disconnected();
                 }
-                Incoming::Packet(packet, receipt) => {
-                    receipts.push(receipt);
+                Incoming::Packet(packet) => {
+                    packets += 1;
                     if let Some((dialect, message)) = self.desk.read(&packet) {
                         effects.extend(self.party.on_message(dialect, message, now));
                     }
                 }
             }
-            next = if receipts.len() < AT_ONCE { self.link.incoming.try_recv().ok() } else { None };
+            next = if packets < AT_ONCE { self.link.incoming.try_recv().ok() } else { None };
         }
         self.carry_out(effects).await
     }

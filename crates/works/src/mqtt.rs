@@ -40,7 +40,8 @@ pub struct Config {
     pub stable_after: Duration,
     /// Packets that wait in the client, and packets the broker has not acknowledged: at most this many of each.
     pub max_in_flight: u16,
-    /// Packets the broker may send before earlier ones are handled.
+    /// Packets the broker may send before earlier ones are taken, and packets that wait for the receiver. What the receiver has no
+    /// room for stays on the network; one that has none for longer than the broker waits for signs of life is connected anew.
     pub receive_maximum: u16,
     /// The largest packet that is taken, in bytes. The broker is told, and keeps larger ones to itself.
     pub max_packet: u32,
@@ -80,8 +81,7 @@ impl Config {
             .set_connection_timeout(self.connect_timeout.as_secs().max(1))
             .set_outgoing_inflight_upper_limit(self.max_in_flight)
             .set_receive_maximum(Some(self.receive_maximum))
-            .set_max_packet_size(Some(self.max_packet))
-            .set_manual_acks(true);
+            .set_max_packet_size(Some(self.max_packet));
         if let Some((user, password)) = &self.credentials {
             options.set_credentials(user, password);
         }

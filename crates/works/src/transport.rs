@@ -36,26 +36,6 @@ pub enum Incoming {
     },
     /// The connection is lost.
     Disconnected,
-    /// A packet. The broker learns that it was handled when the receipt is dropped.
-    Packet(Packet, Receipt),
-}
-
-/// Tells the broker, when dropped, that a packet was handled.
-#[derive(Debug, Default)]
-pub struct Receipt(Option<(mpsc::UnboundedSender<u16>, u16)>);
-
-impl Receipt {
-    /// A receipt for packet `id`, to be sent to whoever acknowledges. The broker bounds how many are open.
-    pub(crate) fn new(acknowledge: mpsc::UnboundedSender<u16>, id: u16) -> Self {
-        Self(Some((acknowledge, id)))
-    }
-}
-
-impl Drop for Receipt {
-    fn drop(&mut self) {
-        if let Some((acknowledge, id)) = self.0.take() {
-            // Nobody listens when the connection is gone; then the broker sends the packet again.
-            let _closed = acknowledge.send(id);
-        }
-    }
+    /// A packet.
+    Packet(Packet),
 }

@@ -333,7 +333,7 @@ mod tests {
         async fn hears(&mut self, count: usize) -> BTreeMap<String, (i64, bool)> {
             let mut heard = BTreeMap::new();
             while heard.len() < count {
-                let Some(Incoming::Packet(packet, _)) = self.ear.incoming.recv().await else { continue };
+                let Some(Incoming::Packet(packet)) = self.ear.incoming.recv().await else { continue };
                 let Message::Spec(spec) = Codec::of(Dialect::Seed).decode(&packet).unwrap() else { continue };
                 let goes = matches!(spec.wish, orrery_works::Wish::Delete(_));
                 heard.insert(spec.id.to_string(), (spec.version.get(), goes));

@@ -4,6 +4,7 @@ mod across_spaces;
 mod controller;
 mod crash;
 mod lister;
+mod operator;
 mod reflector;
 
 use std::collections::BTreeMap;

@@ -51,11 +51,8 @@ async fn check(client: Client) {
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     let config = watcher::Config::default().streaming_lists();
-    let clients = Clients {
-        websites: websites.clone(),
-        config_maps: config_maps.clone(),
-        deployments: deployments.clone(),
-    };
+    let clients =
+        Clients { websites: websites.clone(), config_maps: config_maps.clone(), deployments: deployments.clone() };
     let running = Controller::new_with(websites.clone(), config.clone(), kind.clone())
         .owns(config_maps.clone(), config.clone())
         .owns(deployments.clone(), config)
@@ -85,7 +82,9 @@ async fn check(client: Client) {
     await_condition(config_maps.clone(), "home", came_back).await.expect("it comes back");
 
     websites.delete("home", &DeleteParams::background()).await.expect("it is deleted");
-    await_condition(websites.clone(), "home", |object: Option<&DynamicObject>| object.is_none()).await.expect("it goes");
+    await_condition(websites.clone(), "home", |object: Option<&DynamicObject>| object.is_none())
+        .await
+        .expect("it goes");
     await_condition(config_maps.clone(), "home", |object: Option<&ConfigMap>| object.is_none()).await.expect("it goes");
     await_condition(deployments, "home", |object: Option<&Deployment>| object.is_none()).await.expect("it goes");
     assert!(config_maps.get_opt("registered-home").await.expect("an answer").is_none(), "the finalizer ran");
@@ -107,9 +106,9 @@ async fn reconcile(website: Arc<DynamicObject>, clients: Arc<Clients>) -> Result
     });
     match done.await {
         Ok(action) => Ok(action),
-        Err(kube::runtime::finalizer::Error::ApplyFailed(error) | kube::runtime::finalizer::Error::CleanupFailed(error)) => {
-            Err(error)
-        }
+        Err(
+            kube::runtime::finalizer::Error::ApplyFailed(error) | kube::runtime::finalizer::Error::CleanupFailed(error),
+        ) => Err(error),
         // Somebody else was faster: the change that did it brings us here again.
         Err(_) => Ok(Action::requeue(Duration::from_millis(50))),
     }

@@ -7,25 +7,21 @@ use std::{
 
 use rumqttc::Outgoing;
 use rumqttc::v5::{
-    AsyncClient, ConnectionError, Event, MqttOptions,
+    AsyncClient, ConnectionError, Event, EventLoop, MqttOptions,
     mqttbytes::{
         QoS,
         v5::{Filter, Packet as MqttPacket, PubAckReason, Publish, PublishProperties, SubscribeReasonCode},
     },
 };
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::sync::mpsc;
 
 use super::{Config, rate::Bucket};
-use crate::{
-    Entropy, Packet,
-    transport::{Incoming, Receipt},
-};
+use crate::{Entropy, Packet, transport::Incoming};
 
 /// Requests that are not packets of ours: subscribe, disconnect.
 const SPARE_REQUESTS: usize = 16;
-/// What the client has done and the session has not looked at yet. Some brokers send more than they may before earlier
-/// packets are acknowledged (mosquitto 2.0 does when it has a backlog): then the client waits, and TCP makes the broker wait.
-const MAX_EVENTS: usize = 64;
+/// How long a broker is given for each of the last two words.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A way to one broker, over many connections.
 pub(super) struct Connection {
@@ -90,24 +86,17 @@ impl Connection {
 
     /// One connection, from connecting to losing it.
     async fn session(&mut self) -> Lost {
-        // Everything that can be under way at once: packets of ours, and acknowledgements of what was received.
-        let requests = usize::from(self.config.max_in_flight) + self.news.max_capacity() + MAX_EVENTS + SPARE_REQUESTS;
-        let (client, event_loop) = AsyncClient::new(self.options.clone(), requests);
-        let (events, poller) = poll(event_loop);
-        let (acknowledge, acknowledged) = mpsc::unbounded_channel();
+        let requests = usize::from(self.config.max_in_flight) + SPARE_REQUESTS;
+        let (client, mut event_loop) = AsyncClient::new(self.options.clone(), requests);
         let mut session = Session {
             client,
-            events,
-            poller,
-            acknowledge,
-            acknowledged,
             in_flight: InFlight::default(),
             bucket: Bucket::new(self.config.rate, Instant::now()),
+            throttled: None,
             subscribed: false,
             max_packet: None,
-            held: None,
         };
-        let lost = session.exchange(self).await;
+        let lost = session.exchange(&mut event_loop, self).await;
         if session.subscribed {
             // A closed link needs no news.
             let _closed = self.news.send(Incoming::Disconnected).await;
@@ -126,87 +115,24 @@ impl Connection {
     }
 }
 
-/// Polls the client in a task of its own: an interrupted poll could leave half a packet on the wire.
-fn poll(mut event_loop: rumqttc::v5::EventLoop) -> (mpsc::Receiver<Result<Event, ConnectionError>>, JoinHandle<()>) {
-    let (sender, events) = mpsc::channel(MAX_EVENTS);
-    let poller = tokio::spawn(async move {
-        loop {
-            let event = event_loop.poll().await;
-            let ended = event.is_err();
-            if sender.send(event).await.is_err() || ended {
-                return;
-            }
-        }
-    });
-    (events, poller)
-}
-
 struct Session {
     client: AsyncClient,
-    events: mpsc::Receiver<Result<Event, ConnectionError>>,
-    poller: JoinHandle<()>,
-    acknowledge: mpsc::UnboundedSender<u16>,
-    acknowledged: mpsc::UnboundedReceiver<u16>,
     in_flight: InFlight,
     bucket: Bucket,
+    /// Until when the rate allows no further packet.
+    throttled: Option<Instant>,
     subscribed: bool,
     max_packet: Option<usize>,
-    /// What the receiver had no room for. Nothing else is looked at before it.
-    held: Option<Incoming>,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.poller.abort();
-    }
 }
 
 impl Session {
-    async fn exchange(&mut self, connection: &mut Connection) -> Lost {
-        let mut throttled = None;
+    /// Sends and receives until the connection is lost.
+    async fn exchange(&mut self, event_loop: &mut EventLoop, connection: &mut Connection) -> Lost {
         loop {
-            let room = self.subscribed
-                && throttled.is_none()
-                && self.in_flight.len() < usize::from(connection.config.max_in_flight);
-            let outcome = tokio::select! {
-                room = connection.news.reserve(), if self.held.is_some() => match room {
-                    Ok(room) => {
-                        if let Some(incoming) = self.held.take() {
-                            room.send(incoming);
-                        }
-                        Ok(())
-                    }
-                    Err(_) => Err(Lost::Closed),
-                },
-                event = self.events.recv(), if self.held.is_none() => match event {
-                    Some(Ok(event)) => self.event(event, connection),
-                    Some(Err(error)) => Err(Lost::Connection(Box::new(error))),
-                    None => Err(Lost::Requests),
-                },
-                Some(id) = self.acknowledged.recv() => self.send_ack(id),
-                packet = Connection::next_packet(&mut connection.packets, &mut connection.undelivered), if room => {
-                    match packet {
-                        Some(packet) => match self.bucket.take(Instant::now()) {
-                            Ok(()) => self.publish(packet, connection.config.message_expiry),
-                            Err(wait) => {
-                                connection.undelivered.push_front(packet);
-                                throttled = Some(Instant::now() + wait);
-                                Ok(())
-                            }
-                        },
-                        None => Err(Lost::Closed),
-                    }
-                },
-                () = sleep_until(throttled), if throttled.is_some() => {
-                    throttled = None;
-                    Ok(())
-                }
-                () = connection.news.closed() => Err(Lost::Closed),
-            };
-            match outcome {
+            match self.turn(event_loop, connection).await {
                 Ok(()) => {}
                 Err(Lost::Closed) => {
-                    self.part().await;
+                    self.part(event_loop).await;
                     return Lost::Closed;
                 }
                 Err(lost) => return lost,
@@ -214,13 +140,59 @@ impl Session {
         }
     }
 
-    fn event(&mut self, event: Event, connection: &Connection) -> Result<(), Lost> {
+    /// Sends until the client has something to tell, and handles that. A receiver without room is waited for: then nothing is
+    /// read either, and TCP makes the broker wait.
+    async fn turn(&mut self, event_loop: &mut EventLoop, connection: &mut Connection) -> Result<(), Lost> {
+        let first = self.send_until_event(event_loop, connection).await?;
+        // The client reads several packets at a time and tells one: the others lie here.
+        let rest = std::mem::take(&mut event_loop.state.events);
+        for event in std::iter::once(first).chain(rest) {
+            if let Some(incoming) = self.event(event, connection)? {
+                connection.news.send(incoming).await.map_err(|_| Lost::Closed)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_until_event(
+        &mut self,
+        event_loop: &mut EventLoop,
+        connection: &mut Connection,
+    ) -> Result<Event, Lost> {
+        // One poll until it ends: an interrupted one could lose what it was about to write.
+        let poll = event_loop.poll();
+        tokio::pin!(poll);
+        loop {
+            let room = self.subscribed
+                && self.throttled.is_none()
+                && self.in_flight.len() < usize::from(connection.config.max_in_flight);
+            tokio::select! {
+                event = &mut poll => return event.map_err(|error| Lost::Connection(Box::new(error))),
+                packet = Connection::next_packet(&mut connection.packets, &mut connection.undelivered), if room => {
+                    let packet = packet.ok_or(Lost::Closed)?;
+                    match self.bucket.take(Instant::now()) {
+                        Ok(()) => self.publish(packet, connection.config.message_expiry)?,
+                        Err(wait) => {
+                            connection.undelivered.push_front(packet);
+                            self.throttled = Some(Instant::now() + wait);
+                        }
+                    }
+                },
+                () = sleep_until(self.throttled), if self.throttled.is_some() => self.throttled = None,
+                () = connection.news.closed() => return Err(Lost::Closed),
+            }
+        }
+    }
+
+    /// What an event means for the receiver, if anything.
+    fn event(&mut self, event: Event, connection: &Connection) -> Result<Option<Incoming>, Lost> {
         match event {
             Event::Incoming(MqttPacket::ConnAck(connack)) => {
                 self.max_packet =
                     connack.properties.and_then(|properties| properties.max_packet_size).map(|size| size as usize);
                 let filters = connection.filters.iter().map(|filter| Filter::new(filter, QoS::AtLeastOnce));
-                self.client.try_subscribe_many(filters).map_err(|_| Lost::Requests)
+                self.client.try_subscribe_many(filters).map_err(|_| Lost::Requests)?;
+                Ok(None)
             }
             Event::Incoming(MqttPacket::SubAck(suback)) => {
                 let refused =
@@ -229,56 +201,22 @@ impl Session {
                     return Err(Lost::Subscription(code));
                 }
                 self.subscribed = true;
-                self.deliver(connection, Incoming::Connected { max_packet: self.max_packet })
+                Ok(Some(Incoming::Connected { max_packet: self.max_packet }))
             }
-            Event::Incoming(MqttPacket::Publish(publish)) => self.received(publish, connection),
+            Event::Incoming(MqttPacket::Publish(publish)) => Ok(received(publish).map(Incoming::Packet)),
             Event::Incoming(MqttPacket::PubAck(puback)) => {
                 let taken = matches!(puback.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers);
                 if let Some(packet) = self.in_flight.acknowledged(puback.pkid).filter(|_| !taken) {
                     tracing::warn!(topic = %packet.topic, reason = ?puback.reason, "the broker refused an event");
                 }
-                Ok(())
+                Ok(None)
             }
             Event::Outgoing(Outgoing::Publish(id)) => {
                 self.in_flight.sent(id);
-                Ok(())
+                Ok(None)
             }
-            _ => Ok(()),
+            _ => Ok(None),
         }
-    }
-
-    fn received(&mut self, publish: Publish, connection: &Connection) -> Result<(), Lost> {
-        let receipt = match publish.qos {
-            QoS::AtMostOnce => Receipt::default(),
-            _ => Receipt::new(self.acknowledge.clone(), publish.pkid),
-        };
-        let properties = publish.properties.unwrap_or_default();
-        let Ok(topic) = String::from_utf8(publish.topic.to_vec()) else { return Ok(()) };
-        let user = properties.user_properties.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let packet = Packet {
-            topic,
-            content_type: properties.content_type.map(Into::into),
-            properties: user.collect(),
-            payload: publish.payload,
-        };
-        self.deliver(connection, Incoming::Packet(packet, receipt))
-    }
-
-    /// Hands something to the receiver, or holds it until there is room.
-    fn deliver(&mut self, connection: &Connection, incoming: Incoming) -> Result<(), Lost> {
-        match connection.news.try_send(incoming) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Lost::Closed),
-            Err(mpsc::error::TrySendError::Full(incoming)) => {
-                self.held = Some(incoming);
-                Ok(())
-            }
-        }
-    }
-
-    fn send_ack(&mut self, id: u16) -> Result<(), Lost> {
-        let handled = Publish { pkid: id, qos: QoS::AtLeastOnce, ..Publish::default() };
-        self.client.try_ack(&handled).map_err(|_| Lost::Requests)
     }
 
     fn publish(&mut self, packet: Packet, expiry: Duration) -> Result<(), Lost> {
@@ -300,25 +238,37 @@ impl Session {
     }
 
     /// Leaves the broker politely, after what was handed over is acknowledged.
-    async fn part(&mut self) {
-        let patience = tokio::time::sleep(Duration::from_secs(1));
-        tokio::pin!(patience);
-        while self.subscribed && self.in_flight.len() > 0 {
-            tokio::select! {
-                () = &mut patience => break,
-                event = self.events.recv() => match event {
-                    Some(Ok(Event::Outgoing(Outgoing::Publish(id)))) => self.in_flight.sent(id),
-                    Some(Ok(Event::Incoming(MqttPacket::PubAck(puback)))) => drop(self.in_flight.acknowledged(puback.pkid)),
-                    Some(Ok(_)) => {}
-                    _ => break,
+    async fn part(&mut self, event_loop: &mut EventLoop) {
+        let acknowledged = async {
+            while self.subscribed && self.in_flight.len() > 0 {
+                match event_loop.poll().await {
+                    Ok(Event::Outgoing(Outgoing::Publish(id))) => self.in_flight.sent(id),
+                    Ok(Event::Incoming(MqttPacket::PubAck(puback))) => {
+                        drop(self.in_flight.acknowledged(puback.pkid));
+                    }
+                    Ok(_) => {}
+                    Err(_) => return,
                 }
             }
-        }
+        };
+        let _late = tokio::time::timeout(PATIENCE, acknowledged).await;
         if self.client.try_disconnect().is_ok() {
-            let gone = async { while self.events.recv().await.is_some_and(|event| event.is_ok()) {} };
-            let _late = tokio::time::timeout(Duration::from_secs(1), gone).await;
+            let gone = async { while event_loop.poll().await.is_ok() {} };
+            let _late = tokio::time::timeout(PATIENCE, gone).await;
         }
     }
+}
+
+/// A message as the broker sent it. One whose topic is not text is none of ours.
+fn received(publish: Publish) -> Option<Packet> {
+    let properties = publish.properties.unwrap_or_default();
+    let user = properties.user_properties.into_iter().map(|(name, value)| (name.into(), value.into()));
+    Some(Packet {
+        topic: String::from_utf8(publish.topic.into()).ok()?,
+        content_type: properties.content_type.map(Into::into),
+        properties: user.collect(),
+        payload: publish.payload,
+    })
 }
 
 async fn sleep_until(time: Option<Instant>) {

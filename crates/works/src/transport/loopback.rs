@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{Incoming, Link, Receipt, Transport};
+use super::{Incoming, Link, Transport};
 use crate::{Packet, topic};
 
 /// A broker that hands each packet to every link whose filters match.
@@ -55,7 +55,7 @@ impl Subscriber {
 
     async fn give(&self, packet: Packet) {
         // A receiver that has gone away misses nothing.
-        let _closed = self.incoming.send(Incoming::Packet(packet, Receipt::default())).await;
+        let _closed = self.incoming.send(Incoming::Packet(packet)).await;
     }
 }
 
@@ -104,9 +104,9 @@ mod tests {
         let packet = |topic: &str| Packet { topic: topic.to_owned(), ..Packet::default() };
         one.outgoing.send(packet("b/x")).await.unwrap();
         two.outgoing.send(packet("a/y")).await.unwrap();
-        let Some(Incoming::Packet(got, _)) = two.incoming.recv().await else { panic!() };
+        let Some(Incoming::Packet(got)) = two.incoming.recv().await else { panic!() };
         assert_eq!(got.topic, "b/x");
-        let Some(Incoming::Packet(got, _)) = one.incoming.recv().await else { panic!() };
+        let Some(Incoming::Packet(got)) = one.incoming.recv().await else { panic!() };
         assert_eq!(got.topic, "a/y");
     }
 }
