@@ -102,12 +102,7 @@ impl Extension {
 const KEPT: usize = 32;
 
 /// A document with custom resources, from an earlier request or made now.
-fn kept(
-    hash: &Arc<str>,
-    form: Form,
-    value: impl FnOnce() -> Value,
-    protobuf: fn(&Value) -> Vec<u8>,
-) -> Document {
+fn kept(hash: &Arc<str>, form: Form, value: impl FnOnce() -> Value, protobuf: fn(&Value) -> Vec<u8>) -> Document {
     static DOCUMENTS: Mutex<VecDeque<(Arc<str>, Form, Bytes)>> = Mutex::new(VecDeque::new());
     let known = |(other, made, _): &&(Arc<str>, Form, Bytes)| other == hash && *made == form;
     let found = DOCUMENTS.lock().iter().find(known).map(|(_, _, packed)| packed.clone());

@@ -179,8 +179,14 @@ async fn documents_describe_custom_resources_in_their_space_alone() {
     let address = index["paths"]["apis/ex.io/v1"]["serverRelativeURL"].as_str().unwrap();
     let (code, document) = client.get(address).await;
     assert_eq!(code, 200);
-    assert_eq!(document["components"]["schemas"]["io.ex.v1.Widget"]["properties"]["spec"]["properties"]["a"]["type"], "string");
+    assert_eq!(
+        document["components"]["schemas"]["io.ex.v1.Widget"]["properties"]["spec"]["properties"]["a"]["type"],
+        "string"
+    );
     assert!(document["paths"]["/apis/ex.io/v1/namespaces/{namespace}/widgets/{name}"]["patch"].is_object());
     let old = client.get("/openapi/v2").await.1;
-    assert!(old["definitions"]["io.ex.v1.WidgetList"].is_object() && old["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
+    assert!(
+        old["definitions"]["io.ex.v1.WidgetList"].is_object()
+            && old["definitions"]["io.k8s.api.core.v1.Pod"].is_object()
+    );
 }

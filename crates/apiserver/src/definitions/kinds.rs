@@ -147,7 +147,8 @@ impl<'a> Kinds<'a> {
             let versions = group.versions.clone();
             versions.into_iter().map(move |version| (group.clone(), version))
         });
-        let custom = |(_, version): &(Group, Version)| version.resources.iter().any(|resource| resource.custom.is_some());
+        let custom =
+            |(_, version): &(Group, Version)| version.resources.iter().any(|resource| resource.custom.is_some());
         versions.filter(custom).collect()
     }
 

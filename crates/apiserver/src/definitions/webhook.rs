@@ -83,7 +83,9 @@ impl Webhook {
         };
         match timeout(PATIENCE, asked).await {
             Ok(answer) => answer.map_err(posted),
-            Err(_) => Err(posted("context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned())),
+            Err(_) => {
+                Err(posted("context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned()))
+            }
         }
     }
 
@@ -113,7 +115,8 @@ impl Webhook {
         let answered = async {
             let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), LARGEST).collect().await.map_err(|error| error.to_string())?;
+            let body =
+                Limited::new(response.into_body(), LARGEST).collect().await.map_err(|error| error.to_string())?;
             if !status.is_success() {
                 return Err(format!("the server answered {status}"));
             }
@@ -159,7 +162,9 @@ fn check(mut answer: Value, uid: &str, wanted: &str, count: usize) -> Result<Vec
     let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, version) = (text("/kind"), text("/apiVersion"));
     if kind != "ConversionReview" || version != "apiextensions.k8s.io/v1" {
-        return Err(format!("invalid response: expected apiextensions.k8s.io/v1 ConversionReview, got {version} {kind}"));
+        return Err(format!(
+            "invalid response: expected apiextensions.k8s.io/v1 ConversionReview, got {version} {kind}"
+        ));
     }
     let given = text("/response/uid");
     if given != uid {
@@ -205,7 +210,8 @@ mod tests {
     #[test]
     fn answers_are_checked() {
         let review = |response: Value| json!({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response});
-        let good = json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{"apiVersion": "ex.io/v2"}]});
+        let good =
+            json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{"apiVersion": "ex.io/v2"}]});
         assert_eq!(check(review(good.clone()), "u", "ex.io/v2", 1).map(|objects| objects.len()), Ok(1));
         for (response, uid, count, problem) in [
             (good.clone(), "x", 1, r#"expected response.uid="x", got "u""#),

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Call, native};
 use crate::{
     answer,
-    apply::{self, ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale},
+    apply::{
+        self, ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale,
+    },
     custom::Structural,
     definitions::Custom,
     gotext,
