@@ -4,9 +4,10 @@
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 
-const TYPES: [(&str, Method); 5] = [
+const TYPES: [(&str, Method); 6] = [
     ("application/json", Method::POST),
     ("application/yaml", Method::POST),
+    ("application/vnd.kubernetes.protobuf", Method::POST),
     ("application/json-patch+json", Method::PATCH),
     ("application/merge-patch+json", Method::PATCH),
     ("application/strategic-merge-patch+json", Method::PATCH),

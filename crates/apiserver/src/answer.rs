@@ -181,14 +181,17 @@ pub(crate) fn table(
     form: Form,
     view: &TableView,
 ) -> Result<Value, Status> {
-    let rows = objects.iter().map(|object| row(resource, object, form, view));
+    let rows: Vec<Value> = objects.iter().map(|object| row(resource, object, form, view)).collect();
+    // Kinds without columns of their own have no rows at all where others have an empty list.
+    let plain = resource.columns.iter().map(|column| column.name.as_str()).eq(["Name", "Created At"]);
+    let rows = if rows.is_empty() && plain { Value::Null } else { rows.into() };
     let columns = if view.columns { columns(resource) } else { Value::Null };
     Ok(json!({
         "kind": "Table",
         "apiVersion": form.api_version(),
         "metadata": metadata,
         "columnDefinitions": columns,
-        "rows": rows.collect::<Vec<_>>(),
+        "rows": rows,
     }))
 }
 

@@ -93,6 +93,10 @@ static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
 impl Writing<'_> {
     /// The managers after somebody has made one object of another, new or not.
     pub(crate) fn update(&self, old: &Value, new: &Value, mut managers: Managers, name: &str) -> Managers {
+        // Of what does not fit its type nobody knows whose it is.
+        if check(self.typed, new, true).is_err() {
+            return Managers::default();
+        }
         self.reconcile(&mut managers);
         // Nothing is refused when a change is forced.
         let Ok(change) = self.settle(old, new, &mut managers, None, true) else { return managers };

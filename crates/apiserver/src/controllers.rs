@@ -21,6 +21,7 @@ mod namespaces;
 mod root_ca;
 mod service_accounts;
 
+pub(crate) use aggregation::MANAGER as AGGREGATOR;
 pub(crate) use deleter::empty_resource;
 pub(crate) use garbage::remove_finalizer;
 
@@ -39,13 +40,16 @@ use crate::{
     server::{Server, Shared},
     spaces,
     status::Status,
-    verbs::{self, Writer},
+    verbs::{self, Owner, Writer},
 };
 
 /// Controllers that run until this is dropped.
 pub struct Controllers {
     _tasks: JoinSet<()>,
 }
+
+/// Who owns what controllers write, as Kubernetes names its own.
+pub(crate) const MANAGER: &str = "kube-controller-manager";
 
 /// How many names may wait for a controller.
 const QUEUE: usize = 4096;
@@ -252,7 +256,13 @@ pub(crate) fn writer<'a>(
         namespace,
         dry_run: false,
         patching: false,
-        owner: None,
+        owner: Some(Owner {
+            registry: &shared.registry,
+            resource,
+            subresource: "",
+            name: MANAGER.into(),
+            now: shared.now(),
+        }),
     }
 }
 

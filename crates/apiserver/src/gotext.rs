@@ -80,6 +80,20 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
+/// A value as Go's `%s` writes it: what is no text is shown with its type.
+pub(crate) fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Array(items) => format!("[{}]", items.iter().map(as_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{name}:{}", as_text(value)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+        scalar => format!("%!s({}={})", type_name(scalar), plain(scalar)),
+    }
+}
+
 /// A value as Go's `%#v` writes it: as source text.
 pub(crate) fn source(value: &Value) -> String {
     match value {

@@ -5,7 +5,9 @@
 mod custom;
 mod defaults;
 mod difference;
+mod disabled;
 mod prepare;
+mod reach;
 pub(crate) mod service_ranges;
 pub(crate) mod shown;
 mod validate;
@@ -38,6 +40,7 @@ pub fn prepare_create(resource: &Resource, object: &mut Value) {
     if resource.custom.is_some() {
         return custom::prepare_create(resource, object);
     }
+    disabled::drop_from(&resource.schemas, resource.schema, object);
     prepare::create(resource, object);
     if definitions::is_definition(resource) {
         definition::prepare_create(object);
@@ -50,6 +53,7 @@ pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, ne
     if resource.custom.is_some() {
         return custom::prepare_update(resource, part, new, old);
     }
+    disabled::drop_from(&resource.schemas, resource.schema, new);
     prepare::update(resource, part, new, old, now);
     if definitions::is_definition(resource) && part.is_none() {
         definition::prepare_update(new, old);

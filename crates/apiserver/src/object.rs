@@ -261,7 +261,7 @@ pub(crate) fn encode_as(object: &Value, written: Written<'_>) -> Content {
     // Many spaces have equal definitions: what they define is held once.
     let shares = object.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
     let mut segments = Vec::new();
-    for (name, value) in fields.filter(|(name, _)| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata")) {
+    for (name, value) in fields.filter(|(name, _)| is_stored(name)) {
         let shared = shares && name == "spec";
         if shared {
             segments.push(Segment { bytes: std::mem::take(&mut bytes), shared: false });
@@ -282,6 +282,42 @@ pub(crate) fn encode_as(object: &Value, written: Written<'_>) -> Content {
     content.owners.sort_unstable();
     content.owners.dedup();
     content
+}
+
+/// Whether two objects, in their complete form, are stored alike but for the times at which their managers changed them.
+pub(crate) fn same_but_for_times(old: &Value, new: &Value) -> bool {
+    let fields =
+        |object: &Value| object.as_object().map_or(0, |fields| fields.keys().filter(|name| is_stored(name)).count());
+    let alike = |(name, value): (&String, &Value)| new.get(name) == Some(value);
+    let mut stored = old.as_object().into_iter().flatten().filter(|(name, _)| is_stored(name));
+    let metadata =
+        |name: &str| old.get("metadata").and_then(|it| it.get(name)) == new.get("metadata").and_then(|it| it.get(name));
+    fields(old) == fields(new)
+        && stored.all(alike)
+        && BEFORE_SPLICE.iter().chain(&AFTER_SPLICE).filter(|name| **name != "managedFields").all(|name| metadata(name))
+        && same_managers(managers(old), managers(new))
+}
+
+fn managers(object: &Value) -> Option<&[Value]> {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice)
+}
+
+/// Whether managers own the same, whenever they came to own it.
+fn same_managers(old: Option<&[Value]>, new: Option<&[Value]>) -> bool {
+    let alike = |(was, is): (&Value, &Value)| {
+        ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
+            .iter()
+            .all(|field| was.get(field) == is.get(field))
+    };
+    match (old, new) {
+        (Some(old), Some(new)) => old.len() == new.len() && old.iter().zip(new).all(alike),
+        (old, new) => old == new,
+    }
+}
+
+/// Whether a field is stored as it is: what an object is follows from where it is stored.
+fn is_stored(name: &str) -> bool {
+    !matches!(name, "kind" | "apiVersion" | "metadata")
 }
 
 /// Where the next byte will be. Objects are far smaller than four gigabytes.

@@ -17,6 +17,7 @@
 //!
 //! - Object and mark are written in one batch, the mark last. Marks go only when the whole space does.
 
+mod makers;
 mod templates;
 mod watcher;
 

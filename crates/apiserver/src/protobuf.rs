@@ -12,8 +12,8 @@ mod wire;
 
 pub use decode::decode;
 pub use encode::Encoder;
-pub use envelope::{Envelope, EnvelopeError, encode};
-pub(crate) use envelope::{List, write_event};
+pub(crate) use envelope::List;
+pub use envelope::{Envelope, EnvelopeError, encode, write_event};
 pub(crate) use kinds::{delete_options, has_form};
 pub(crate) use message::Messages;
 pub use wire::Damage;

@@ -9,6 +9,7 @@ mod load;
 mod restore;
 mod scalar;
 mod syntax;
+mod write;
 
 use std::{collections::HashMap, sync::OnceLock};
 
@@ -17,10 +18,11 @@ use serde_json::Value;
 use crate::{apply::Types, protobuf::Messages};
 
 pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, type_meta};
-pub(crate) use decode::{free_form, store, zero};
+pub(crate) use decode::{check_list, free_form, repeated_keys, store, zero};
 pub use form::{complete, sparse};
-pub(crate) use restore::restore;
+pub(crate) use restore::{restore, restore_strictly};
 pub(crate) use scalar::{Moment, decode_base64, encode_base64, unescape, unix_seconds};
+pub(crate) use write::write;
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
 pub(crate) fn check_syntax(text: &[u8]) -> Result<(), String> {
@@ -83,6 +85,8 @@ pub struct Field {
     pub item_choices: Vec<Box<str>>,
     /// What it becomes when it is not set, where the schema says so.
     pub default: Option<Value>,
+    /// Whether the schema says that it becomes empty: where it tells items apart, it need not be set.
+    pub empty_by_default: bool,
     /// Its name in Go and number in protobuf, with those of the messages before it that JSON has inlined; empty where protobuf leaves it out.
     pub protobuf: Vec<(Box<str>, u32)>,
 }

@@ -271,14 +271,14 @@ impl Status {
 
     /// Tells empty maps and lists from absent ones, as they were sent: objects that are judged have neither.
     #[must_use]
-    pub(crate) fn in_terms_of(mut self, sent: &[u8]) -> Self {
+    pub(crate) fn in_terms_of(mut self, sent: impl FnOnce() -> Option<Value>) -> Self {
         const ABSENT: &str = " value: null";
         let failure = &mut *self.0;
         let causes = failure.details.as_mut().map(|details| details.causes.as_mut_slice()).unwrap_or_default();
         if !causes.iter().any(|cause| cause.message.contains(ABSENT)) {
             return self;
         }
-        let Ok(sent) = crate::json::parse(sent) else { return self };
+        let Some(sent) = sent() else { return self };
         for cause in causes.iter_mut().filter(|cause| cause.message.contains(ABSENT)) {
             let mut pointer = format!("/{}", cause.field.replace(']', "").replace(['.', '['], "/"));
             if cause.message.ends_with("`rules` must be specified") {
@@ -300,7 +300,7 @@ impl Status {
 
     /// 413 for a patch with too many operations.
     pub fn too_large_patch(message: impl Into<String>) -> Self {
-        Self::new(413, "RequestEntityTooLarge", message)
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {}", message.into()))
     }
 
     /// 422 for a patch that does not go together with its object.

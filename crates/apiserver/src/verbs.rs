@@ -38,6 +38,7 @@ use crate::{
     versions,
 };
 
+pub(crate) use apply::restored;
 pub(crate) use create::admit;
 pub(crate) use delete::Deletion;
 pub(crate) use ownership::Owner;

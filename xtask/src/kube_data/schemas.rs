@@ -206,6 +206,9 @@ fn entry(go: &mut GoTypes, field: &Field, published: &Value) -> Result<Value> {
         };
         if !zero {
             made["default"] = default.clone();
+        } else if field.omit_empty {
+            // What is always written is empty by default without saying so.
+            made["emptyByDefault"] = true.into();
         }
     }
     let items = if published["items"].is_null() { &published["additionalProperties"] } else { &published["items"] };

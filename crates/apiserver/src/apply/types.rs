@@ -11,7 +11,7 @@ pub(crate) use structural::{Building, Items};
 use super::element::{Element, Scalar as Key};
 use crate::{
     gotext,
-    schema::{ListType, MapType, Schemas, Shape, StructRef, Type},
+    schema::{self, ListType, MapType, Schemas, Shape, StructRef, Type},
 };
 
 /// The types of kinds, as merging sees them.
@@ -252,7 +252,9 @@ impl Builder<'_> {
             ListType::Map => {
                 let default = |name: &str| match &item.shape {
                     Shape::Struct(inner) => {
-                        self.schemas.get(*inner).field(name).and_then(|field| field.default.clone())
+                        let field = self.schemas.get(*inner).field(name)?;
+                        let empty = || field.empty_by_default.then(|| schema::zero(&field.ty));
+                        field.default.clone().or_else(empty)
                     }
                     _ => None,
                 };
@@ -308,8 +310,15 @@ mod tests {
         let element = list.element(&json!({"containerPort": 80, "name": "x"})).unwrap();
         assert_eq!(element.to_string(), r#"[containerPort=80,protocol="TCP"]"#);
         let list = at(&["spec", "containers"]).list.unwrap();
+        assert_eq!(list.element(&json!({"image": "x"})).unwrap().to_string(), r#"[name=""]"#);
+        let list = at(&["spec", "imagePullSecrets"]).list.unwrap();
+        assert_eq!(list.element(&json!({})).unwrap().to_string(), r#"[name=""]"#);
+        let registry = Registry::kubernetes();
+        let accounts = registry.resource("", "v1", "serviceaccounts").unwrap();
+        let types = accounts.schemas.merging();
+        let secrets = types.atom(Types::structure(accounts.schema)).map.as_ref().unwrap().child("secrets").unwrap().ty;
         assert_eq!(
-            list.element(&json!({"image": "x"})),
+            types.atom(secrets).list.as_ref().unwrap().element(&json!({"kind": "x"})),
             Err(r#"associative list with keys has an element that omits all key fields ["name"] (and doesn't have default values for any key fields)"#.into())
         );
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use orrery_store::{ListOptions, Object, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{log_failure, writer};
@@ -12,8 +12,11 @@ use crate::{
     selector::LabelSelector,
     server::Shared,
     status::Status,
-    verbs::{self, Change},
+    verbs::{self, Owner, Writer},
 };
+
+/// Who owns the rules of aggregated roles, as Kubernetes names it.
+pub(crate) const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// How many changes are looked at together: many of them are in one space.
 const AT_ONCE: usize = 256;
@@ -64,12 +67,24 @@ fn collected(roles: &[Arc<Object>], into: &Object, rule: &Value) -> Result<Vec<V
     Ok(rules)
 }
 
+/// Applies the rules, so that they are the aggregator's whoever set them before.
 async fn set_rules(shared: &Shared, space: &str, name: &str, rules: Vec<Value>) -> Result<(), Status> {
     let resource = shared.registry.resource(GROUP, "v1", "clusterroles").ok_or_else(Status::no_such_resource)?;
-    let rules = Value::Array(rules);
-    let changed: Result<Change, Status> =
-        writer(shared, resource, space, "").edit(name, |role| role["rules"] = rules.clone()).await;
-    match changed {
+    let mut config = json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": {"name": name}});
+    if !rules.is_empty() {
+        config["rules"] = rules.into();
+    }
+    let writer = writer(shared, resource, space, "");
+    let Some(owner) = writer.owner.clone().map(|owner| Owner { name: MANAGER.to_owned(), ..owner }) else {
+        return Ok(());
+    };
+    // What the configuration leaves the object with is in the object; it is not noted again.
+    let writer = Writer { owner: None, patching: true, ..writer };
+    let apply = |old: &Value, _: &mut Vec<String>| {
+        let merged = owner.apply(Some(old), &config, true)?;
+        verbs::restored(resource, merged, &config)
+    };
+    match writer.update(name, &mut Vec::new(), apply).await {
         Err(status) if status.code() != 404 => Err(status),
         _ => Ok(()),
     }

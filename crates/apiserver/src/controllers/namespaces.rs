@@ -11,11 +11,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{deleter, deleter::Remaining, log_failure, writer};
-use crate::{
-    server::Shared,
-    status::Status,
-    verbs::{self, Writer},
-};
+use crate::{server::Shared, status::Status, verbs};
 
 /// How long to wait before looking again at a namespace that something holds: longer each time, up to a bound.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
@@ -75,7 +71,7 @@ async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     let resource = super::resource_of(shared, key)?;
     // Each part of a namespace can only be written through its own address.
     let part = resource.subresource(if done { "finalize" } else { "status" });
-    let writer = Writer { subresource: part, ..writer(shared, &resource, key.space(), "") };
+    let writer = writer(shared, &resource, key.space(), "").to_part(part);
     let now = shared.now();
     let changed = writer.edit(key.name(), |namespace| {
         if done {

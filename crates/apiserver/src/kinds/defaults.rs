@@ -1,7 +1,6 @@
 //! Defaults: what a field becomes when it was left unset, attached to the type it belongs to wherever that type occurs.
 
 mod cluster;
-mod disabled;
 mod pods;
 mod workloads;
 
@@ -9,10 +8,11 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::reach::Reach;
 use crate::{
     quantity::Quantity,
     registry::Registry,
-    schema::{Schemas, Shape, StructRef, Type},
+    schema::{Field, Schemas, Shape, StructRef, Type},
 };
 
 /// The fields of an object.
@@ -54,8 +54,7 @@ pub(super) fn apply(schemas: &Schemas, root: StructRef, object: &mut Value) {
 /// Which structs have defaults of their own or below them.
 struct Plan {
     fills: HashMap<StructRef, Fill>,
-    dropped: HashMap<StructRef, &'static [&'static str]>,
-    reached: Vec<StructRef>,
+    reach: Reach,
 }
 
 impl Plan {
@@ -75,37 +74,16 @@ impl Plan {
         let found = |name: &str| schemas.find(name).unwrap_or_else(|| unreachable!("no type is called {name}"));
         let fills: HashMap<StructRef, Fill> =
             tables.iter().flat_map(|table| table.iter()).map(|(name, fill)| (found(name), *fill)).collect();
-        let dropped: HashMap<_, _> = disabled::DROPPED.iter().map(|(name, fields)| (found(name), *fields)).collect();
-        let mut reached: Vec<StructRef> = schemas
-            .references()
-            .filter(|reference| {
-                let described = schemas.get(*reference);
-                fills.contains_key(reference)
-                    || dropped.contains_key(reference)
-                    || described.fields.iter().any(|field| field.default.is_some() || field.ty.is_resource_list())
-            })
-            .collect();
-        // Types refer to each other in circles, hence rounds until nothing is added.
-        loop {
-            let more: Vec<StructRef> = schemas
-                .references()
-                .filter(|reference| !reached.contains(reference))
-                .filter(|reference| schemas.get(*reference).fields.iter().any(|field| leads_to(&field.ty, &reached)))
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            reached.extend(more);
-        }
-        Self { fills, dropped, reached }
+        let reach = Reach::to(schemas, |reference| {
+            let has_default = |field: &Field| field.default.is_some() || field.ty.is_resource_list();
+            fills.contains_key(&reference) || schemas.get(reference).fields.iter().any(has_default)
+        });
+        Self { fills, reach }
     }
 
     fn walk(&self, schemas: &Schemas, reference: StructRef, members: &mut Members) {
-        if !self.reached.contains(&reference) {
+        if !self.reach.has(reference) {
             return;
-        }
-        for name in self.dropped.get(&reference).copied().unwrap_or_default() {
-            members.remove(*name);
         }
         if let Some(fill) = self.fills.get(&reference) {
             fill(members);
@@ -117,7 +95,7 @@ impl Plan {
             match (members.get_mut(field.name.as_ref()), &field.ty.shape) {
                 (Some(value), _) => self.below(schemas, &field.ty, value),
                 // What is not a pointer is always there.
-                (None, Shape::Struct(inner)) if !field.pointer && self.reached.contains(inner) => {
+                (None, Shape::Struct(inner)) if !field.pointer && self.reach.has(*inner) => {
                     let mut made = Members::new();
                     self.walk(schemas, *inner, &mut made);
                     if !made.is_empty() {
@@ -136,22 +114,14 @@ impl Plan {
         }
         match (&ty.shape, value) {
             (Shape::Struct(reference), Value::Object(members)) => self.walk(schemas, *reference, members),
-            (Shape::List(item), Value::Array(items)) if leads_to(item, &self.reached) => {
+            (Shape::List(item), Value::Array(items)) if self.reach.leads(item) => {
                 items.iter_mut().for_each(|value| self.below(schemas, item, value));
             }
-            (Shape::Map(item), Value::Object(members)) if leads_to(item, &self.reached) => {
+            (Shape::Map(item), Value::Object(members)) if self.reach.leads(item) => {
                 members.values_mut().for_each(|value| self.below(schemas, item, value));
             }
             _ => {}
         }
-    }
-}
-
-fn leads_to(ty: &Type, reached: &[StructRef]) -> bool {
-    match &ty.shape {
-        Shape::Struct(reference) => reached.contains(reference),
-        Shape::List(inner) | Shape::Map(inner) => leads_to(inner, reached),
-        _ => false,
     }
 }
 

@@ -65,6 +65,7 @@ pub(super) fn update(resource: &Resource, subresource: Option<&str>, new: &mut V
             if let Some(status) = made(members, "status") {
                 set(status, "conditions", conditions);
             }
+            condition_times(members, before, now);
         }
         Some("ephemeralcontainers") => pods::only_changes(members, before, pods::Part::EphemeralContainers),
         Some("resize") => pods::only_changes(members, before, pods::Part::Resources),
@@ -168,7 +169,21 @@ fn status(resource: &Resource, members: &mut Members, before: &Members, now: &st
     match resource.kind.as_str() {
         "Pod" => pods::status(members, before),
         "PersistentVolume" => phase_time(members, before, now),
+        "CertificateSigningRequest" => condition_times(members, before, now),
         _ => {}
+    }
+}
+
+/// When each condition of a request for a certificate was last said, and when it became so.
+fn condition_times(members: &mut Members, before: &Members, now: &str) {
+    let conditions = |members: &Members| members.get("status").and_then(|status| status.get("conditions")).cloned();
+    let old = conditions(before).unwrap_or_default();
+    let Some(status) = members.get_mut("status").and_then(Value::as_object_mut) else { return };
+    for condition in items_mut(status, "conditions") {
+        fill(condition, "lastUpdateTime", now);
+        let same = |was: &&Value| ["type", "status"].iter().all(|field| was.get(field) == condition.get(*field));
+        let was = old.as_array().into_iter().flatten().find(same).and_then(|was| was.get("lastTransitionTime"));
+        fill(condition, "lastTransitionTime", was.cloned().unwrap_or_else(|| now.into()));
     }
 }
 

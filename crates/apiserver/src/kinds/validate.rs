@@ -126,6 +126,9 @@ pub(super) fn update(
             Check::Rules if changed => rules::of(written, new, before, &mut errors),
             Check::Rules => {}
             Check::Changes if resource.kind == "CertificateSigningRequest" => {
+                if !changed {
+                    serving::request_conditions(new, &mut errors);
+                }
                 serving::request_update(new, old, subresource, &mut errors);
             }
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),

@@ -6,6 +6,7 @@ use orrery_store::{Content, Key, Labels, Object, Revision};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::makers;
 use crate::{
     object::{self, Metadata, Stored},
     registry::Registry,
@@ -22,9 +23,9 @@ pub(crate) struct Template {
     /// What it is in the space of nobody; all but its key, its uid and its times.
     model: Object,
     content: Content,
-    /// Where in the value uid and creation time are.
+    /// Where in the value its uid is, and the times: when it was made, and when its managers made it.
     uid: usize,
-    time: usize,
+    times: Vec<usize>,
 }
 
 /// What the objects of a space have from it.
@@ -109,16 +110,24 @@ impl Template {
         if resource.behaviour.has_generation && metadata.get("generation").is_none() {
             metadata.set("generation", 1);
         }
+        if object.get("status").is_none() {
+            crate::kinds::prepare_create(resource, &mut object);
+        }
+        makers::note(registry, resource, &mut object, TIME)?;
         crate::answer::complete(resource, &mut object);
         let (namespace, name) = (object::text(&object, "namespace"), object::name(&object));
         let key = Key::new(group, plural, NOBODY, namespace, name).map_err(Status::internal_error)?;
         let content = object::encode(&object);
         let value = content.value.first().map(|segment| segment.bytes.as_slice()).unwrap_or_default();
-        let position = |text: &str| value.windows(text.len()).position(|window| window == text.as_bytes());
-        let missing = || Status::internal_error(format!("{key} has no place for its uid or its time"));
-        let (uid, time) = position(UID).zip(position(TIME)).ok_or_else(missing)?;
+        let positions = |text: &str| -> Vec<usize> {
+            let windows = value.windows(text.len()).enumerate();
+            windows.filter(|(_, window)| *window == text.as_bytes()).map(|(at, _)| at).collect()
+        };
+        let missing = || Status::internal_error(format!("{key} has no place for its uid"));
+        let uid = positions(UID).first().copied().ok_or_else(missing)?;
+        let times = positions(TIME);
         let model = Object::detached(key, Revision::ZERO, Some(content.clone()));
-        Ok(Some(Self { model, content, uid, time }))
+        Ok(Some(Self { model, content, uid, times }))
     }
 
     pub(super) fn labels(&self) -> &Labels {
@@ -146,7 +155,9 @@ impl Template {
     }
 
     fn fill(&self, origin: &Origin, bytes: &mut [u8]) {
-        for (place, text) in [(self.uid, &self.uid_in(origin)), (self.time, &origin.time)] {
+        let uid = self.uid_in(origin);
+        let times = self.times.iter().map(|place| (*place, &origin.time));
+        for (place, text) in std::iter::once((self.uid, &uid)).chain(times) {
             if let Some(bytes) = bytes.get_mut(place..place + text.len()) {
                 bytes.copy_from_slice(text.as_bytes());
             }

@@ -1,8 +1,14 @@
 //! JSON patch: RFC 6902, with the liberties Kubernetes' implementation takes.
 
-use serde_json::Value;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use crate::json::kind;
+use serde_json::{Value, value::RawValue};
+
+use super::Document;
+use crate::{
+    json::kind,
+    schema::{self, Schemas, StructRef},
+};
 
 /// A list of operations.
 #[derive(Clone, Debug)]
@@ -13,7 +19,7 @@ struct Operation {
     kind: Kind,
     path: Vec<String>,
     from: Vec<String>,
-    value: Value,
+    value: Document,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,39 +53,62 @@ const MAX_COPIED: usize = 3 << 20;
 /// Most steps of a path, so that many small operations cannot nest an object deeper than it can be read.
 const MAX_STEPS: usize = 100;
 
+/// An operation as a type, under the name that messages have for it.
+static OPERATION: LazyLock<Option<(Schemas, StructRef)>> = LazyLock::new(|| {
+    let described = br#"{"structs": {"operation": {"go": "handlers.jsonPatchOp", "fields": [
+        {"name": "op", "type": "string"}, {"name": "path", "type": "string"},
+        {"name": "from", "type": "string"}, {"name": "value", "type": "raw"}
+    ]}}}"#;
+    let schemas = Schemas::parse(&[described]).ok()?;
+    let operation = schemas.find("operation")?;
+    Some((schemas, operation))
+});
+
 impl JsonPatch {
+    /// What strict decoding refuses in the text of a patch.
+    pub(crate) fn check(text: &[u8]) -> Result<Vec<String>, JsonPatchError> {
+        let Some((schemas, operation)) = OPERATION.as_ref() else { return Ok(Vec::new()) };
+        let notes = schema::check_list(schemas, *operation, text);
+        let notes = notes.map_err(|error| JsonPatchError::Malformed(format!("error decoding patch: {error}")))?;
+        Ok(notes.into_iter().map(|note| format!("json patch {note}")).collect())
+    }
+
     /// Reads a patch.
-    pub(crate) fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
-        let Value::Array(items) = patch else {
-            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch));
-            return Err(JsonPatchError::Malformed(problem));
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, JsonPatchError> {
+        schema::check_syntax(text).map_err(JsonPatchError::Malformed)?;
+        let unread = |value: &Value, wanted: &str| {
+            let problem = format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", kind(value));
+            JsonPatchError::Malformed(problem)
         };
+        let text = String::from_utf8_lossy(text);
+        let items: Option<Vec<Box<RawValue>>> = serde_json::from_str(&text)
+            .map_err(|_| unread(&serde_json::from_str(&text).unwrap_or_default(), "Patch"))?;
+        let items = items.unwrap_or_default();
         if items.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooManyOperations(items.len()));
         }
-        items.iter().map(Operation::parse).collect::<Result<_, _>>().map(Self)
+        let operation = |item: &Box<RawValue>| {
+            let members: Option<BTreeMap<String, Box<RawValue>>> = serde_json::from_str(item.get())
+                .map_err(|_| unread(&serde_json::from_str(item.get()).unwrap_or_default(), "Operation"))?;
+            Ok(Operation::of(members.unwrap_or_default()))
+        };
+        items.iter().map(operation).collect::<Result<_, _>>().map(Self)
     }
 
     /// Applies it: all operations or none.
-    pub(crate) fn apply(&self, object: &Value) -> Result<Value, JsonPatchError> {
-        let mut patched = object.clone();
+    pub(crate) fn apply(&self, document: &mut Document) -> Result<(), JsonPatchError> {
         let mut copied = 0;
-        for operation in &self.0 {
-            operation.apply(&mut patched, &mut copied).ok_or(JsonPatchError::Rejected)?;
-        }
-        Ok(patched)
+        let mut apply = |operation: &Operation| operation.apply(document, &mut copied).ok_or(JsonPatchError::Rejected);
+        self.0.iter().try_for_each(&mut apply)
     }
 }
 
 impl Operation {
-    fn parse(operation: &Value) -> Result<Self, JsonPatchError> {
-        if !operation.is_object() {
-            let problem =
-                format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(operation));
-            return Err(JsonPatchError::Malformed(problem));
-        }
-        let text = |field| operation.get(field).and_then(Value::as_str).unwrap_or_default();
-        let kind = match text("op") {
+    fn of(members: BTreeMap<String, Box<RawValue>>) -> Self {
+        let members: BTreeMap<String, Document> =
+            members.into_iter().map(|(name, text)| (name, Document::Text(text))).collect();
+        let text = |field: &str| members.get(field).and_then(Document::string).unwrap_or_default();
+        let kind = match text("op").as_str() {
             "add" => Kind::Add,
             "remove" => Kind::Remove,
             "replace" => Kind::Replace,
@@ -88,11 +117,11 @@ impl Operation {
             "test" => Kind::Test,
             _ => Kind::Unknown,
         };
-        let value = operation.get("value").cloned().unwrap_or_default();
-        Ok(Self { kind, path: pointer(text("path")), from: pointer(text("from")), value })
+        let value = members.get("value").cloned().unwrap_or_else(Document::null);
+        Self { kind, path: pointer(&text("path")), from: pointer(&text("from")), value }
     }
 
-    fn apply(&self, object: &mut Value, copied: &mut usize) -> Option<()> {
+    fn apply(&self, object: &mut Document, copied: &mut usize) -> Option<()> {
         if self.path.len().max(self.from.len()) > MAX_STEPS {
             return None;
         }
@@ -105,16 +134,17 @@ impl Operation {
                 add(object, &self.path, value)
             }
             Kind::Copy => {
-                let value = find(object, &self.from)?.unwrap_or_default();
-                *copied += value.to_string().len();
+                let value = find(object, &self.from)?.cloned().unwrap_or_else(Document::null);
+                *copied += value.write().len();
                 if *copied > MAX_COPIED {
                     return None;
                 }
                 add(object, &self.path, value)
             }
             Kind::Test => {
-                let found = find(object, &self.path)?.unwrap_or_default();
-                (found == self.value).then_some(())
+                let (mut wanted, mut nothing) = (self.value.clone(), Document::null());
+                let found = find(object, &self.path)?.unwrap_or(&mut nothing);
+                found.equals(&mut wanted).then_some(())
             }
             Kind::Unknown => None,
         }
@@ -126,16 +156,28 @@ fn pointer(text: &str) -> Vec<String> {
     text.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// The container that the last step goes into.
-fn parent<'a>(object: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
-    path.iter().try_fold(object, |container, step| match container {
-        Value::Object(fields) => fields.get_mut(step),
-        Value::Array(items) => {
+/// What the last step of a path goes into.
+enum Parent<'a> {
+    Fields(&'a mut BTreeMap<String, Document>),
+    Items(&'a mut Vec<Document>),
+}
+
+fn parent<'a>(object: &'a mut Document, path: &[String]) -> Option<Parent<'a>> {
+    let container = path.iter().try_fold(object, |container, step| match opened(container)? {
+        Parent::Fields(fields) => fields.get_mut(step),
+        Parent::Items(items) => {
             let index = index(step, items.len())?;
             items.get_mut(index)
         }
-        _ => None,
-    })
+    });
+    opened(container?)
+}
+
+fn opened(container: &mut Document) -> Option<Parent<'_>> {
+    if container.fields().is_some() {
+        return container.fields().map(Parent::Fields);
+    }
+    container.items().map(Parent::Items)
 }
 
 /// A position in a list; a negative one counts from the end.
@@ -146,66 +188,65 @@ fn index(step: &str, length: usize) -> Option<usize> {
 }
 
 /// What is at a path: `None` if there is no way there, `Some(None)` if there is, but nothing at its end.
-fn find(object: &mut Value, path: &[String]) -> Option<Option<Value>> {
-    let Some((last, steps)) = path.split_last() else { return Some(Some(object.clone())) };
+fn find<'a>(object: &'a mut Document, path: &[String]) -> Option<Option<&'a mut Document>> {
+    let Some((last, steps)) = path.split_last() else { return Some(Some(object)) };
     match parent(object, steps)? {
-        Value::Object(fields) => Some(fields.get(last).cloned()),
-        Value::Array(items) => Some(Some(items.get(index(last, items.len())?)?.clone())),
-        _ => None,
+        Parent::Fields(fields) => Some(fields.get_mut(last)),
+        Parent::Items(items) => {
+            let index = index(last, items.len())?;
+            Some(Some(items.get_mut(index)?))
+        }
     }
 }
 
-fn add(object: &mut Value, path: &[String], value: Value) -> Option<()> {
+fn add(object: &mut Document, path: &[String], value: Document) -> Option<()> {
     let (last, steps) = path.split_last()?;
     match parent(object, steps)? {
-        Value::Object(fields) => {
+        Parent::Fields(fields) => {
             fields.insert(last.clone(), value);
         }
-        Value::Array(items) if last == "-" => items.push(value),
-        Value::Array(items) => {
+        Parent::Items(items) if last == "-" => items.push(value),
+        Parent::Items(items) => {
             // One more than there are: a negative position counts from behind the new end.
             let position = index(last, items.len() + 1).filter(|position| *position <= items.len())?;
             items.insert(position, value);
         }
-        _ => return None,
     }
     Some(())
 }
 
-fn replace(object: &mut Value, path: &[String], value: Value) -> Option<()> {
+fn replace(object: &mut Document, path: &[String], value: Document) -> Option<()> {
     let Some((last, steps)) = path.split_last() else {
         return whole(object, value);
     };
     match parent(object, steps)? {
-        Value::Object(fields) => {
+        Parent::Fields(fields) => {
             fields.insert(last.clone(), value);
         }
-        Value::Array(items) => {
+        Parent::Items(items) => {
             let position = index(last, items.len())?;
             *items.get_mut(position)? = value;
         }
-        _ => return None,
     }
     Some(())
 }
 
 /// Replaces the whole document; null leaves it as it is.
-fn whole(object: &mut Value, value: Value) -> Option<()> {
+fn whole(object: &mut Document, value: Document) -> Option<()> {
     if !value.is_null() {
         *object = value;
     }
     Some(())
 }
 
-fn remove(object: &mut Value, path: &[String]) -> Option<Value> {
+fn remove(object: &mut Document, path: &[String]) -> Option<Document> {
     let (last, steps) = path.split_last()?;
     match parent(object, steps)? {
-        Value::Object(fields) => fields.remove(last),
-        Value::Array(items) => {
+        Parent::Fields(fields) => fields.remove(last),
+        Parent::Items(items) => {
             let position = index(last, items.len()).filter(|position| *position < items.len())?;
             Some(items.remove(position))
         }
-        _ => None,
     }
 }
 
@@ -216,8 +257,10 @@ mod tests {
     use super::*;
 
     fn check(object: &Value, patch: &str, expected: Option<Value>) {
-        let patch = JsonPatch::parse(&crate::json::parse(patch.as_bytes()).unwrap()).unwrap();
-        assert_eq!(patch.apply(object).ok(), expected);
+        let patch = JsonPatch::parse(patch.as_bytes()).unwrap();
+        let mut document = Document::parse(object.to_string().as_bytes()).unwrap();
+        let applied = patch.apply(&mut document).map(|()| serde_json::from_slice(&document.write()).unwrap());
+        assert_eq!(applied.ok(), expected, "{patch:?}");
     }
 
     #[test]
@@ -254,5 +297,23 @@ mod tests {
         ] {
             check(&object, patch, None);
         }
+    }
+
+    #[test]
+    fn what_is_no_patch_is_named() {
+        for (text, problem) in [
+            (r#"{"op": "add"}"#, "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
+            ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
+            (r#"[{"op": 1}]"#, "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),
+            ("[", "unexpected end of JSON input"),
+        ] {
+            let expected = JsonPatchError::Malformed(format!("error decoding patch: {problem}"));
+            assert_eq!(JsonPatch::check(text.as_bytes()), Err(expected));
+        }
+        let notes = JsonPatch::check(br#"[{"op": "add", "zz": 1}]"#).unwrap();
+        assert_eq!(notes, [r#"json patch unknown field "[0].zz""#]);
+        let refused = JsonPatch::parse(b"[1]").unwrap_err();
+        let problem = "json: cannot unmarshal number into Go value of type jsonpatch.Operation";
+        assert_eq!(refused, JsonPatchError::Malformed(problem.to_owned()));
     }
 }

@@ -122,7 +122,8 @@ impl Decoder<'_> {
                 }
                 let before = if is_merged(&field.ty) { members.remove(name) } else { None };
                 let value = self.value(&field.ty, reader, before.unwrap_or_default(), depth)?;
-                let unset = !field.pointer && is_zero(&field.ty.shape, &value);
+                // JSON cannot point to nothing.
+                let unset = value.is_null() || (!field.pointer && is_zero(&field.ty.shape, &value));
                 schema::store(field, Some(value).filter(|_| !unset), members);
             }
         }
@@ -133,7 +134,7 @@ impl Decoder<'_> {
     fn entry(self, ty: &Type, bytes: &[u8], depth: usize) -> Result<(String, Value), Damage> {
         let (mut name, mut value) = (String::new(), None);
         let mut reader = Reader::new(bytes);
-        while let Some(key) = reader.key("")? {
+        while let Some(key) = reader.entry_key()? {
             match key.number {
                 1 => name = text(reader.bytes()?),
                 2 => value = Some(self.value(ty, &mut reader, Value::Null, depth)?),
@@ -162,7 +163,7 @@ impl Decoder<'_> {
                 reader.bytes()?;
                 Value::Null
             }
-            Shape::Raw => self.free_form(FreeForm::of(ty), reader.bytes()?, depth)?,
+            Shape::Raw => self.free_form(ty, reader.bytes()?, depth)?,
             Shape::Struct(reference) => {
                 let mut members = if let Value::Object(members) = before { members } else { Map::new() };
                 self.object(*reference, reader.bytes()?, &mut members, depth + 1)?;
@@ -180,9 +181,8 @@ impl Decoder<'_> {
     /// Reads a list that is a message of its own.
     fn items(self, item: &Type, ty: &Type, bytes: &[u8], before: Value, depth: usize) -> Result<Vec<Value>, Damage> {
         let mut items = if let Value::Array(items) = before { items } else { Vec::new() };
-        let own_name = ty.own_name().and_then(|name| name.rsplit('.').next()).unwrap_or_default();
         let mut reader = Reader::new(bytes);
-        while let Some(key) = reader.key(own_name)? {
+        while let Some(key) = reader.key(short_name(ty))? {
             match (key.number, key.wire) {
                 (1, wire) if wire == wire_of(item) => items.push(self.value(item, &mut reader, Value::Null, depth)?),
                 (1, wire) => return Err(Damage::Field { wire, field: "Items".to_owned() }),
@@ -193,24 +193,37 @@ impl Decoder<'_> {
     }
 
     /// Reads a value that JSON keeps as it is.
-    fn free_form(self, form: FreeForm, bytes: &[u8], depth: usize) -> Result<Value, Damage> {
+    fn free_form(self, ty: &Type, bytes: &[u8], depth: usize) -> Result<Value, Damage> {
+        let form = FreeForm::of(ty);
         let (mut allows, mut schema, mut schemas, mut names) = (false, None, Vec::new(), Vec::new());
+        let mut json = Value::Null;
         let mut reader = Reader::new(bytes);
-        while let Some(key) = reader.key("")? {
-            match (form, key.number) {
-                (FreeForm::Text, 1) => return self.json(reader.bytes()?, depth),
-                (FreeForm::SchemaOrBool, 1) => allows = reader.varint()? != 0,
-                (FreeForm::SchemaOrList, 2) => schemas.push(self.schema(reader.bytes()?, depth)?),
-                (FreeForm::SchemaOrNames, 2) => names.push(Value::String(text(reader.bytes()?))),
-                (FreeForm::SchemaOrList | FreeForm::SchemaOrNames, 1) | (FreeForm::SchemaOrBool, 2) => {
-                    schema = Some(self.schema(reader.bytes()?, depth)?);
+        while let Some(key) = reader.key(short_name(ty))? {
+            let Some((field, wire)) = form.field(key.number) else {
+                reader.skip(key)?;
+                continue;
+            };
+            if key.wire != wire {
+                return Err(Damage::Field { wire: key.wire, field: field.to_owned() });
+            }
+            match field {
+                "Allows" => allows = reader.varint()? != 0,
+                "Schema" => schema = Some(self.schema(reader.bytes()?, depth)?),
+                "JSONSchemas" => schemas.push(self.schema(reader.bytes()?, depth)?),
+                "Property" => names.push(Value::String(text(reader.bytes()?))),
+                _ => {
+                    let bytes = reader.bytes()?;
+                    json = match free_form(bytes, depth) {
+                        Ok(json) => json,
+                        Err(_) if form == FreeForm::Fields => Value::String(text(bytes)),
+                        Err(problem) => return Err(Damage::Value(problem)),
+                    };
                 }
-                _ => reader.skip(key)?,
             }
         }
         Ok(match form {
             _ if schema.is_some() && schemas.is_empty() && names.is_empty() => schema.unwrap_or_default(),
-            FreeForm::Text => Value::Null,
+            FreeForm::Text | FreeForm::Fields => json,
             FreeForm::SchemaOrBool => Value::Bool(allows),
             FreeForm::SchemaOrList if schemas.is_empty() => Value::Null,
             FreeForm::SchemaOrList => Value::Array(schemas),
@@ -226,13 +239,16 @@ impl Decoder<'_> {
         }
         Ok(Value::Object(members))
     }
+}
 
-    fn json(self, text: &[u8], depth: usize) -> Result<Value, Damage> {
-        if text.is_empty() {
-            return Ok(Value::Null);
-        }
-        schema::free_form(text, depth + 1).map_err(Damage::Value)
-    }
+/// The name of a message that has one of its own.
+fn short_name(ty: &Type) -> &str {
+    ty.own_name().and_then(|name| name.rsplit('.').next()).unwrap_or_default()
+}
+
+/// Any JSON; nothing where there is no text.
+fn free_form(text: &[u8], depth: usize) -> Result<Value, String> {
+    if text.is_empty() { Ok(Value::Null) } else { schema::free_form(text, depth + 1) }
 }
 
 /// How the values of a type are laid out.

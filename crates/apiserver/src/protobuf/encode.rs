@@ -236,8 +236,8 @@ impl<'a, 'j> Walk<'a, 'j> {
             }
         };
         match form {
-            FreeForm::Text if kind == Kind::Null => {}
-            FreeForm::Text => {
+            FreeForm::Text | FreeForm::Fields if kind == Kind::Null => {}
+            FreeForm::Text | FreeForm::Fields => {
                 // Between the quotes lies what a string says; its text includes them.
                 let quotes = usize::from(matches!(kind, Kind::Text | Kind::Escaped));
                 let text = self.nodes.get(at).map_or(&[][..], |node| node.text(self.json, quotes));

@@ -129,7 +129,7 @@ pub fn encode(json: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Writes an event of a watch about an object that is given as JSON. What has no form in protobuf is left out.
-pub(crate) fn write_event(out: &mut Vec<u8>, event: &str, json: &[u8]) {
+pub fn write_event(out: &mut Vec<u8>, event: &str, json: &[u8]) {
     let Some(object) = encode(json) else { return };
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

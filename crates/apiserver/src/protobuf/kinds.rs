@@ -31,7 +31,7 @@ const PARTIAL: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadat
 
 /// Whether objects of a resource have a form in protobuf. Those that are not built in have none.
 pub(crate) fn has_form(resource: &Resource) -> bool {
-    resource.schemas.get(resource.schema).message
+    resource.custom.is_none() && resource.schemas.get(resource.schema).message
 }
 
 /// The type of the options of a deletion, which come in protobuf too.
@@ -75,6 +75,8 @@ fn all() -> HashMap<String, StructRef> {
     for (api_version, kind, schema) in OTHERS {
         add(api_version, kind, schemas.find(schema));
     }
+    // The core group, being older than versions of kinds, does not say which version its own description is in.
+    add("", "APIResourceList", schemas.find("io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"));
     add("meta.k8s.io/v1beta1", "PartialObjectMetadata", schemas.find(PARTIAL));
     kinds
 }

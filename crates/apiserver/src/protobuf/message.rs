@@ -1,5 +1,6 @@
 //! How the fields of a struct are laid out in its message: in the order of their numbers, with messages that JSON has inlined.
 
+use super::wire::{LENGTH, VARINT};
 use crate::schema::{Schemas, Shape, StructRef, Type};
 
 /// The messages of all structs.
@@ -43,6 +44,8 @@ pub(super) enum Content {
 pub(super) enum FreeForm {
     /// Their text.
     Text,
+    /// The text of a set of fields. Whoever reads the set finds out whether it is one.
+    Fields,
     /// A schema, or several.
     SchemaOrList,
     /// A schema, or whether anything is allowed.
@@ -54,11 +57,24 @@ pub(super) enum FreeForm {
 impl FreeForm {
     pub(super) fn of(ty: &Type) -> Self {
         match ty.own_name() {
+            Some("v1.FieldsV1") => Self::Fields,
             Some("v1.JSONSchemaPropsOrArray") => Self::SchemaOrList,
             Some("v1.JSONSchemaPropsOrBool") => Self::SchemaOrBool,
             Some("v1.JSONSchemaPropsOrStringArray") => Self::SchemaOrNames,
             _ => Self::Text,
         }
+    }
+
+    /// The name in Go and the wire type of a field of its message.
+    pub(super) fn field(self, number: u32) -> Option<(&'static str, u8)> {
+        Some(match (self, number) {
+            (Self::Text | Self::Fields, 1) => ("Raw", LENGTH),
+            (Self::SchemaOrBool, 1) => ("Allows", VARINT),
+            (Self::SchemaOrBool, 2) | (Self::SchemaOrList | Self::SchemaOrNames, 1) => ("Schema", LENGTH),
+            (Self::SchemaOrList, 2) => ("JSONSchemas", LENGTH),
+            (Self::SchemaOrNames, 2) => ("Property", LENGTH),
+            _ => return None,
+        })
     }
 }
 

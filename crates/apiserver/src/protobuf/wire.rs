@@ -91,6 +91,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The next field of an entry of a map, where the keys are not looked at closely.
+    pub(super) fn entry_key(&mut self) -> Result<Option<Key<'a>>, Damage> {
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        let from = self.bytes;
+        let key = self.varint()?;
+        Ok(Some(Key { number: (key >> 3) as u32, wire: (key & 7) as u8, from }))
+    }
+
     /// A number of variable length.
     pub(super) fn varint(&mut self) -> Result<u64, Damage> {
         let mut value = 0;

@@ -122,7 +122,7 @@ impl Accepted {
     pub fn for_errors(header: &str) -> Encoding {
         let clauses = clauses(header);
         // A failure has no other form than its own.
-        let mut fitting = clauses.iter().filter(|clause| clause.name != PROTOBUF || clause.is_plain());
+        let mut fitting = clauses.iter().filter(|clause| clause.is_plain());
         // Whoever accepts nothing we have is taken for a person.
         fitting.find_map(Clause::encoding).unwrap_or(Encoding::Json { pretty: !clauses.is_empty() })
     }
@@ -297,6 +297,7 @@ mod tests {
             (&format!("{metadata},application/json"), Encoding::Json { pretty: false }),
             (&format!("{metadata},{PROTOBUF}"), Encoding::Protobuf),
             (&metadata, Encoding::Json { pretty: true }),
+            ("application/json;as=Table;g=meta.k8s.io;v=v1", Encoding::Json { pretty: true }),
             ("", Encoding::Json { pretty: false }),
         ] {
             assert_eq!(Accepted::for_errors(header), encoding, "{header}");

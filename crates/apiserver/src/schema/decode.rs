@@ -16,7 +16,8 @@ const MAX_NOTES: usize = 100;
 /// An object as it was understood.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The object in its sparse form: what holds nothing is absent.
+    /// The object in its sparse form: what holds nothing is absent, but for empty lists and maps that were sent where the
+    /// real server always writes one. They count when it is decided who owns them; [`super::sparse`] drops them.
     pub object: Value,
     /// What strict decoding refuses: `unknown field "x"`, `duplicate field "y"`, in the order of the text.
     pub strict: Vec<String>,
@@ -43,13 +44,34 @@ impl std::error::Error for DecodeError {}
 
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
-    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
     let ty = Type { shape: Shape::Struct(root), go: None, message: false };
+    let (object, strict) = read(schemas, &ty, text)?;
+    Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict })
+}
+
+/// What strict decoding refuses in a list of objects of a type; an error if it is no such list.
+pub(crate) fn check_list(schemas: &Schemas, item: StructRef, text: &[u8]) -> Result<Vec<String>, DecodeError> {
+    let item = Type { shape: Shape::Struct(item), go: None, message: false };
+    let ty = Type { shape: Shape::List(Box::new(item)), go: None, message: false };
+    read(schemas, &ty, text).map(|(_, strict)| strict)
+}
+
+/// The keys that stand in an object twice, anywhere in a text that is JSON: `duplicate field "a.b"`.
+pub(crate) fn repeated_keys(text: &[u8]) -> Vec<String> {
+    let none = Schemas::default();
+    let mut decoder = Decoder::new(&none, text);
+    decoder.look(0);
+    decoder.strict
+}
+
+/// A value of a type, nothing where it is null, and what strict decoding refuses in it.
+fn read(schemas: &Schemas, ty: &Type, text: &[u8]) -> Result<(Option<Value>, Vec<String>), DecodeError> {
+    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
     let mut decoder = Decoder::new(schemas, text);
-    let object = decoder.value(&ty, 0).map_err(DecodeError)?;
+    let value = decoder.value(ty, 0).map_err(DecodeError)?;
     match decoder.saved {
         Some(error) => Err(DecodeError(error)),
-        None => Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict: decoder.strict }),
+        None => Ok((value, decoder.strict)),
     }
 }
 
@@ -238,6 +260,42 @@ impl<'a> Decoder<'a> {
             members.insert(key, read.unwrap_or_else(|| zero(value)));
         }
         Ok(Value::Object(members))
+    }
+
+    /// Notes keys that stand in an object twice.
+    fn look(&mut self, depth: usize) {
+        match self.peek() {
+            b'{' if depth < MAX_DEPTH => {
+                let mut seen = HashSet::new();
+                self.at += 1;
+                while let Some(key) = self.next_key() {
+                    if !seen.insert(key.clone()) {
+                        self.note("duplicate field", &key);
+                    }
+                    self.way.push(Step::Key(key));
+                    self.look(depth + 1);
+                    self.way.pop();
+                }
+            }
+            b'[' if depth < MAX_DEPTH => {
+                self.at += 1;
+                for index in 0.. {
+                    if self.peek() == b',' {
+                        self.at += 1;
+                    }
+                    if self.peek() == b']' {
+                        self.at += 1;
+                        break;
+                    }
+                    self.way.push(Step::Index(index));
+                    self.look(depth + 1);
+                    self.way.pop();
+                }
+            }
+            _ => {
+                self.skip();
+            }
+        }
     }
 
     /// Binary data as a list of numbers.
@@ -462,7 +520,7 @@ fn word(first: u8) -> &'static str {
 
 /// Keeps a value in the sparse form, where an absent field and an empty one are the same unless the field tells them apart.
 pub(crate) fn store(field: &Field, value: Option<Value>, members: &mut Map<String, Value>) {
-    let kept = value.filter(|value| field.holds(value));
+    let kept = value.filter(|value| field.holds(value) || field.tells_empty(value));
     match kept {
         Some(value) => members.insert(field.name.to_string(), value),
         None => members.remove(field.name.as_ref()),

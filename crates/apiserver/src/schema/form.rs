@@ -12,7 +12,8 @@ impl Field {
             // To send no managers is to clear them, which is another thing than not to send them.
             (Shape::List(_), Value::Array(items)) => !items.is_empty() || self.name.as_ref() == "managedFields",
             (Shape::Map(_), Value::Object(members)) => !members.is_empty(),
-            (Shape::Bytes, Value::String(text)) => !text.is_empty(),
+            // What must be there and is empty is refused in other words than what is not there.
+            (Shape::Bytes, Value::String(text)) => !text.is_empty() || self.omit == Omit::Never,
             _ if self.pointer => true,
             (Shape::Struct(_), Value::Object(members)) => !members.is_empty(),
             (Shape::String, Value::String(text)) => !text.is_empty(),
@@ -20,6 +21,14 @@ impl Field {
             (Shape::Bool, Value::Bool(set)) => *set,
             _ => true,
         }
+    }
+
+    /// Whether an empty value that was sent is told from none until it is stored: where the field is written even if it
+    /// is not set, whoever sends it owns it.
+    pub(super) fn tells_empty(&self, value: &Value) -> bool {
+        let has_parts =
+            matches!((&self.ty.shape, value), (Shape::List(_), Value::Array(_)) | (Shape::Map(_), Value::Object(_)));
+        has_parts && self.omit == Omit::Never && !self.pointer
     }
 }
 

@@ -47,6 +47,8 @@ struct FieldData {
     #[serde(default)]
     item_enum: Vec<Box<str>>,
     default: Option<Value>,
+    #[serde(default)]
+    empty_by_default: bool,
     pb: Option<Numbers>,
     r#as: Option<String>,
 }
@@ -132,6 +134,7 @@ fn field(data: FieldData, names: &HashMap<Box<str>, StructRef>) -> Result<Field,
         choices: data.choices,
         item_choices: data.item_enum,
         default: data.default,
+        empty_by_default: data.empty_by_default || !(data.ptr || data.omit_empty || data.omit_zero),
     })
 }
 

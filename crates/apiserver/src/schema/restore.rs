@@ -2,59 +2,125 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Field, Schemas, Shape, StructRef, Type, decode, scalar};
+use super::{Schemas, Shape, StructRef, Type, decode, scalar};
 
-/// The object in its sparse form. Fields nobody knows are dropped; a value of the wrong type is named in Kubernetes' words.
+/// The object in its sparse form, as [`super::decode`] would leave it. Fields nobody knows are dropped; a value of the wrong
+/// type is named in Kubernetes' words.
 pub(crate) fn restore(schemas: &Schemas, root: StructRef, value: Value) -> Result<Value, String> {
-    match value {
-        Value::Object(members) => structure(schemas, root, members),
-        other => Err(format!("cannot restore struct from: {}", kind(&other))),
+    Restorer { schemas, notes: None }.object(root, value)
+}
+
+/// The same, and the fields nobody knows: `unknown field "x"`, in the order of their texts.
+pub(crate) fn restore_strictly(
+    schemas: &Schemas,
+    root: StructRef,
+    value: Value,
+) -> Result<(Value, Vec<String>), String> {
+    let mut restorer = Restorer { schemas, notes: Some(Notes::default()) };
+    let object = restorer.object(root, value)?;
+    let mut unknown = restorer.notes.unwrap_or_default().unknown;
+    unknown.sort_unstable();
+    Ok((object, unknown))
+}
+
+struct Restorer<'a> {
+    schemas: &'a Schemas,
+    notes: Option<Notes>,
+}
+
+/// Where a value is, and what nobody knows.
+#[derive(Default)]
+struct Notes {
+    /// The fields and indexes that lead to the value; the real server leaves the keys of maps out.
+    way: String,
+    unknown: Vec<String>,
+}
+
+impl Restorer<'_> {
+    fn object(&mut self, root: StructRef, value: Value) -> Result<Value, String> {
+        match value {
+            Value::Object(members) => self.structure(root, members),
+            other => Err(format!("cannot restore struct from: {}", kind(&other))),
+        }
     }
-}
 
-fn structure(schemas: &Schemas, reference: StructRef, mut members: Map<String, Value>) -> Result<Value, String> {
-    let mut restored = Map::new();
-    for field in &schemas.get(reference).fields {
-        let Some(value) = members.remove(field.name.as_ref()) else { continue };
-        if let Some(value) = typed(schemas, &field.ty, value)?.filter(|value| Field::holds(field, value)) {
-            restored.insert(field.name.to_string(), value);
+    fn structure(&mut self, reference: StructRef, mut members: Map<String, Value>) -> Result<Value, String> {
+        let (schemas, mut restored) = (self.schemas, Map::new());
+        for field in &schemas.get(reference).fields {
+            let Some(value) = members.remove(field.name.as_ref()) else { continue };
+            let outer = self.enter(|way| {
+                if !way.is_empty() {
+                    way.push('.');
+                }
+                way.push_str(&field.name);
+            });
+            let value = self.typed(&field.ty, value)?;
+            self.leave(outer);
+            if let Some(value) = value.filter(|value| field.holds(value) || field.tells_empty(value)) {
+                restored.insert(field.name.to_string(), value);
+            }
+        }
+        if let Some(notes) = &mut self.notes {
+            let dot = if notes.way.is_empty() { "" } else { "." };
+            let unknown = members.keys().map(|name| format!("{}{dot}{name}", notes.way));
+            notes.unknown.extend(unknown.map(|way| format!("unknown field {}", crate::gotext::quote(&way))));
+        }
+        Ok(Value::Object(restored))
+    }
+
+    /// Notes a step on the way to a value; the answer leads back.
+    fn enter(&mut self, step: impl FnOnce(&mut String)) -> usize {
+        self.notes.as_mut().map_or(0, |notes| {
+            let outer = notes.way.len();
+            step(&mut notes.way);
+            outer
+        })
+    }
+
+    fn leave(&mut self, outer: usize) {
+        if let Some(notes) = &mut self.notes {
+            notes.way.truncate(outer);
         }
     }
-    Ok(Value::Object(restored))
-}
 
-/// A value of a type; none where it was null.
-fn typed(schemas: &Schemas, ty: &Type, value: Value) -> Result<Option<Value>, String> {
-    let restored = match (&ty.shape, value) {
-        (_, Value::Null) => return Ok(None),
-        (Shape::Struct(reference), Value::Object(members)) => structure(schemas, *reference, members)?,
-        (Shape::Struct(_), other) => return Err(format!("cannot restore struct from: {}", kind(&other))),
-        (Shape::Map(element), Value::Object(members)) => {
-            let members = members.into_iter().map(|(name, value)| Ok((name, item(schemas, element, value)?)));
-            Value::Object(members.collect::<Result<_, String>>()?)
-        }
-        (Shape::Map(_), other) => return Err(format!("cannot restore map from {}", kind(&other))),
-        (Shape::List(element), Value::Array(items)) => {
-            Value::Array(items.into_iter().map(|value| item(schemas, element, value)).collect::<Result<_, String>>()?)
-        }
-        (Shape::List(_), other) => return Err(format!("cannot restore slice from {}", kind(&other))),
-        (Shape::Bytes, Value::String(text)) => {
-            let normal = scalar::base64(&text);
-            normal.map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}"))?.into()
-        }
-        (Shape::Bytes, other) => return Err(format!("cannot restore slice from {}", kind(&other))),
-        (Shape::Raw, value) => value,
-        (Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString, value) => {
-            decode::own_form(&ty.shape, &value)?
-        }
-        (_, value) => simple(ty, value)?,
-    };
-    Ok(Some(restored))
-}
+    /// A value of a type; none where it was null.
+    fn typed(&mut self, ty: &Type, value: Value) -> Result<Option<Value>, String> {
+        let restored = match (&ty.shape, value) {
+            (_, Value::Null) => return Ok(None),
+            (Shape::Struct(reference), value) => self.object(*reference, value)?,
+            (Shape::Map(element), Value::Object(members)) => {
+                let members = members.into_iter().map(|(name, value)| Ok((name, self.item(element, value)?)));
+                Value::Object(members.collect::<Result<_, String>>()?)
+            }
+            (Shape::Map(_), other) => return Err(format!("cannot restore map from {}", kind(&other))),
+            (Shape::List(element), Value::Array(items)) => {
+                let items = items.into_iter().enumerate().map(|(index, value)| {
+                    let outer = self.enter(|way| way.push_str(&format!("[{index}]")));
+                    let item = self.item(element, value);
+                    self.leave(outer);
+                    item
+                });
+                Value::Array(items.collect::<Result<_, String>>()?)
+            }
+            (Shape::List(_), other) => return Err(format!("cannot restore slice from {}", kind(&other))),
+            (Shape::Bytes, Value::String(text)) => {
+                let normal = scalar::base64(&text);
+                normal.map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}"))?.into()
+            }
+            (Shape::Bytes, other) => return Err(format!("cannot restore slice from {}", kind(&other))),
+            (Shape::Raw, value) => value,
+            (Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString, value) => {
+                decode::own_form(&ty.shape, &value)?
+            }
+            (_, value) => simple(ty, value)?,
+        };
+        Ok(Some(restored))
+    }
 
-/// An item of a list or a value of a map, where null is the empty value.
-fn item(schemas: &Schemas, ty: &Type, value: Value) -> Result<Value, String> {
-    Ok(typed(schemas, ty, value)?.unwrap_or_else(|| decode::zero(ty)))
+    /// An item of a list or a value of a map, where null is the empty value.
+    fn item(&mut self, ty: &Type, value: Value) -> Result<Value, String> {
+        Ok(self.typed(ty, value)?.unwrap_or_else(|| decode::zero(ty)))
+    }
 }
 
 /// Numbers, texts and booleans do not become each other.
@@ -124,11 +190,21 @@ mod tests {
         check("", "configmaps", json!({"data": {"a": 1}}), Err("cannot convert int64 to string"));
         check("", "configmaps", json!({"data": []}), Err("cannot restore map from slice"));
         check("", "configmaps", json!({"data": null, "nope": 1}), Ok(json!({})));
+        check("rbac.authorization.k8s.io", "roles", json!({"rules": []}), Ok(json!({"rules": []})));
         check(
             "",
             "secrets",
             json!({"data": {"a": "!"}}),
             Err("error decoding from json: illegal base64 data at input byte 0"),
         );
+    }
+
+    #[test]
+    fn fields_nobody_knows_are_named_by_their_way() {
+        let registry = Registry::kubernetes();
+        let resource = registry.resource("apps", "v1", "deployments").unwrap();
+        let object = json!({"zz": 1, "spec": {"template": {"spec": {"containers": [{"name": "c"}, {"$patch": "x"}]}}}});
+        let (_, unknown) = restore_strictly(&resource.schemas, resource.schema, object).unwrap();
+        assert_eq!(unknown, [r#"unknown field "spec.template.spec.containers[1].$patch""#, r#"unknown field "zz""#]);
     }
 }

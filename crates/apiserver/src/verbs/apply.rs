@@ -15,6 +15,7 @@ use crate::{
     identity::{check_grant, note_requester},
     json,
     object::{self, Metadata},
+    registry::Resource,
     request::{FieldValidation, WriteOptions},
     schema,
     status::Status,
@@ -31,6 +32,9 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Reads the body of an apply, which is YAML, and so may be JSON.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Status> {
+        if let Some(value) = plain_json(body) {
+            return Ok(Self { value, repeated: Vec::new() });
+        }
         let refuse = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
         let read =
             yaml::to_json(body).map_err(|problem| refuse(&format!("error converting YAML to JSON: {problem}")))?;
@@ -81,6 +85,29 @@ impl Configuration {
     }
 }
 
+/// A body that is JSON and means the same as YAML, which most are: then it need not be read as YAML, which takes far longer.
+/// Left out is whatever the two may read differently: escapes, numbers with a fraction, keys that repeat or are very long.
+fn plain_json(body: &[u8]) -> Option<Value> {
+    let odd = |pair: &[u8]| matches!(pair, [b'\\', b'u' | b'/']);
+    let plain = |byte: &u8| matches!(byte, b'\n' | b'\r' | b' '..=b'~');
+    if body.first() != Some(&b'{') || !body.iter().all(plain) || body.windows(2).any(odd) {
+        return None;
+    }
+    let value = serde_json::from_slice(body).ok()?;
+    (reads_alike(&value) && schema::repeated_keys(body).is_empty()).then_some(value)
+}
+
+fn reads_alike(value: &Value) -> bool {
+    /// The longest key that YAML reads without another mark, with room to spare.
+    const LONGEST_KEY: usize = 1000;
+    match value {
+        Value::Number(number) => number.is_i64(),
+        Value::Array(items) => items.iter().all(reads_alike),
+        Value::Object(members) => members.iter().all(|(name, value)| name.len() <= LONGEST_KEY && reads_alike(value)),
+        _ => true,
+    }
+}
+
 /// Applies a configuration to the object the path names, which is made if it does not exist.
 pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::of_apply(&call.query)?;
@@ -96,14 +123,17 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             match create(call, &owner, &writer, &mut config, &options, warnings).await {
                 // Somebody else has just made it.
                 Err(status) if status.reason() == "AlreadyExists" => continue,
-                created => return call.value_answer(201, &outgoing(call, created?)),
+                created => {
+                    let created = created.map_err(|status| status.in_terms_of(|| Some(config.value.clone())))?;
+                    return call.value_answer(201, &outgoing(call, created));
+                }
             }
         }
         let (api_version, kind) = (call.resource.api_version(), call.resource.kind.clone());
         let change = writer.update(call.name(), warnings, |old, noted| {
             config.check(&api_version, &kind)?;
             let merged = owner.apply(Some(old), &config.value, options.force)?;
-            let object = restored(call, merged, &config.value)?;
+            let object = restored(&call.resource, merged, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
             let new = ingest(call, object);
@@ -117,7 +147,13 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             {
                 continue;
             }
-            change => update::answer(call, change?),
+            change => {
+                let made = || {
+                    let old = writer.read(&*call.existing().ok()?).ok()?;
+                    owner.apply(Some(&old), &config.value, options.force).ok()
+                };
+                update::answer(call, change.map_err(|status| status.in_terms_of(made))?)
+            }
         };
     }
 }
@@ -135,7 +171,7 @@ async fn create(
     }
     config.check(&call.resource.api_version(), &call.resource.kind)?;
     let merged = owner.apply(None, &config.value, options.force)?;
-    let mut object = restored(call, merged, &config.value)?;
+    let mut object = restored(&call.resource, merged, &config.value)?;
     config.check_text(options.field_validation, warnings)?;
     let uid = object::text(&object, "uid").to_owned();
     if !uid.is_empty() {
@@ -156,17 +192,21 @@ async fn create(
 }
 
 /// A merged object in its sparse form.
-fn restored(call: &Call, merged: Value, config: &Value) -> Result<Value, Status> {
-    let restored = match &call.resource.custom {
-        Some(_) => definitions::restore(&call.resource, merged),
-        None => schema::restore(&call.resource.schemas, call.resource.schema, merged),
+pub(crate) fn restored(resource: &Resource, merged: Value, config: &Value) -> Result<Value, Status> {
+    let restored = match &resource.custom {
+        Some(_) => definitions::restore(resource, merged),
+        None => schema::restore(&resource.schemas, resource.schema, merged),
     };
-    restored.map_err(|problem| {
+    let mut object = restored.map_err(|problem| {
         let (described, kind) = (described(config), gvk(config));
         Status::internal(format!(
             "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {kind}: {problem}"
         ))
-    })
+    })?;
+    if resource.custom.is_none() {
+        schema::sparse(&resource.schemas, resource.schema, &mut object);
+    }
+    Ok(object)
 }
 
 /// Whether a type of content is that of a configuration to apply.

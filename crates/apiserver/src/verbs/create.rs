@@ -13,7 +13,7 @@ use crate::{
     answer,
     body::Body,
     identity::{check_grant, note_requester},
-    kinds,
+    json, kinds,
     object::{self},
     request::{Shape, WriteOptions},
     schema,
@@ -38,7 +38,8 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     }
     check_grant(call, &object, None)?;
     let writer = Writer::new(call, &options)?;
-    let created = writer.create(object, warnings).await.map_err(|status| status.in_terms_of(body))?;
+    let created =
+        writer.create(object, warnings).await.map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;
     if call.accepted.form.shape == Shape::MetadataList {
         return Err(answer::not_a_list(&call.resource));
     }

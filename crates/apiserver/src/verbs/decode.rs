@@ -87,7 +87,9 @@ fn media_type(content_type: &str) -> String {
 /// Reads a body in protobuf. Fields nobody knows are dropped, whatever is said of JSON's.
 fn from_protobuf(registry: &Registry, wanted: &Wanted<'_>, bytes: &[u8]) -> Result<Value, Status> {
     let envelope = Envelope::open(bytes).map_err(|error| unrecognized(wanted.kind, &error.to_string(), bytes))?;
-    check_type(registry, wanted, &envelope.api_version, &envelope.kind, bytes)?;
+    // A version that is none is not taken for one.
+    let api_version = if envelope.api_version.matches('/').count() > 1 { "" } else { &envelope.api_version };
+    check_type(registry, wanted, api_version, &envelope.kind, bytes)?;
     let read = protobuf::decode(registry.schemas(), wanted.schema, envelope.raw);
     let mut object = read.map_err(|damage| unhandled(wanted.kind, wanted.version, wanted.kind, &damage.to_string()))?;
     object["kind"] = wanted.kind.into();
@@ -152,6 +154,32 @@ fn summary(body: &[u8]) -> String {
         Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     if body.len() > SHOWN { format!("{text} ...") } else { text }
+}
+
+/// Reads what a patch has made of an object; what is wrong with it is said in words for users. It may have become an object of
+/// another kind, which is then read as one, and found not to be one of this kind.
+pub(crate) fn patched(registry: &Registry, resource: &Resource, json: &[u8]) -> Result<schema::Decoded, String> {
+    if let Some(custom) = &resource.custom {
+        return definitions::decode(resource, custom, json).map_err(|error| error.to_string());
+    }
+    let (api_version, kind) =
+        schema::type_meta(json).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let own = resource.api_version();
+    let api_version = if api_version.is_empty() { &own } else { &api_version };
+    let kind = if kind.is_empty() { &resource.kind } else { &kind };
+    let read = |schema| schema::decode(&resource.schemas, schema, json).map_err(|error| error.to_string());
+    if *api_version == own && *kind == resource.kind {
+        return read(resource.schema);
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let Some(other) = registry.kind(group, version, kind) else {
+        let (kind, version) = (gotext::quote(kind), gotext::quote(api_version));
+        return Err(format!(
+            "no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:110\""
+        ));
+    };
+    read(other.schema)?;
+    Err(format!("converting ({version}.{kind}) to ({}): unknown conversion", answer::go_type(resource)))
 }
 
 /// Refuses a body that says it is something else.

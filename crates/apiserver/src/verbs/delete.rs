@@ -71,7 +71,8 @@ pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status>
     };
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" && !kind.is_empty() {
-        let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let version = value.get("apiVersion").and_then(Value::as_str).filter(|version| !version.is_empty());
+        let version = version.unwrap_or("meta.k8s.io/v1");
         let (kind, version) = (crate::gotext::quote(kind), crate::gotext::quote(version));
         let message =
             format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:110\"");

@@ -53,7 +53,7 @@ impl<'a> Owner<'a> {
         }
         let managers =
             self.writing(|writing, kind| writing.update(&kind.empty(), &self.shown(object), managers, &self.name));
-        set(object, managers);
+        self.note(object, managers);
         Ok(())
     }
 
@@ -70,8 +70,17 @@ impl<'a> Owner<'a> {
             }
             managers = self.writing(|writing, _| writing.update(&before, &self.shown(object), managers, &self.name));
         }
-        set(object, managers);
+        self.note(object, managers);
         Ok(())
+    }
+
+    /// Notes the managers in an object. Now that they own it, what is empty can be dropped.
+    fn note(&self, object: &mut Value, managers: Managers) {
+        set(object, managers);
+        let native = native(self.registry, self.resource);
+        if native.custom.is_none() {
+            schema::sparse(&native.schemas, native.schema, object);
+        }
     }
 
     /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
@@ -253,12 +262,14 @@ impl Kind<'_> {
 }
 
 impl Versions for Kind<'_> {
+    /// What is the same kind under the name of another group does not count.
     fn typed(&self, api_version: &str) -> Option<Typed<'_>> {
         if let Some(custom) = &self.0.resource.custom {
             let version = &custom.family.versions[self.custom_version(custom, api_version)?];
             return Some(typed_by(&version.schema));
         }
-        self.resource(api_version).map(|resource| typed(resource))
+        let same_group = |resource: &&Arc<Resource>| resource.group == self.0.resource.group;
+        self.resource(api_version).filter(same_group).map(|resource| typed(resource))
     }
 
     fn convert(&self, object: &Value, from: &str, to: &str) -> Value {

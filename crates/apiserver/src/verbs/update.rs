@@ -11,6 +11,7 @@ use super::{
 use crate::{
     body::Body,
     identity::check_grant,
+    json,
     object::{self, Metadata},
     request::WriteOptions,
     status::Status,
@@ -26,14 +27,16 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let key = call.key(call.name())?;
     if call.resource.behaviour.create_on_update && call.subresource().is_none() && call.shared.store.get(&key).is_none()
     {
-        let created = create_instead(call, &writer, new, warnings).await.map_err(|status| status.in_terms_of(body))?;
+        let created = create_instead(call, &writer, new, warnings)
+            .await
+            .map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;
         return call.value_answer(201, &outgoing(call, created));
     }
     let change = writer.update(call.name(), warnings, |old, _| {
         check_grant(call, &new, Some(old))?;
         Ok(new.clone())
     });
-    let change = change.await.map_err(|status| status.in_terms_of(body))?;
+    let change = change.await.map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;
     answer(call, change)
 }
 
@@ -70,6 +73,7 @@ async fn create_instead(
 
 /// Refuses a body that names another object than the address.
 pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
+    super::create::check_namespace(call, object)?;
     let name = object::text(object, "name");
     if name.is_empty() {
         let message =
@@ -80,5 +84,5 @@ pub(crate) fn check_names(call: &Call, object: &Value) -> Result<(), Status> {
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name());
         return Err(Status::bad_request(message));
     }
-    super::create::check_namespace(call, object)
+    Ok(())
 }

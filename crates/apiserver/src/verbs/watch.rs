@@ -14,7 +14,7 @@ use super::{
     get::{POLL, revision, wait_for},
     is_as_stored,
     list::{Filter, select},
-    read,
+    read, read_custom,
 };
 use crate::{
     answer::{self, Include, TableView},
@@ -255,6 +255,12 @@ impl Renderer {
     fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object, revision: Revision) {
         let Some(stored) = Stored::of(object).map(|stored| stored.at(revision)) else { return };
         let space = self.all_spaces.then(|| object.key().space());
+        if let Some(custom) = &self.resource.custom
+            && !is_as_stored(&self.resource, &stored)
+            && let Err(status) = read_custom(custom, [object])
+        {
+            return self.frame(out, "ERROR", |_, out| out.extend_from_slice(&status.to_json()));
+        }
         self.frame(out, kind, |this, out| match this.form.shape {
             Shape::Metadata if answer::is_whole_metadata(&this.resource) => {
                 stored.write_partial(out, &this.opening, space);

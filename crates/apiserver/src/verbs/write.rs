@@ -69,6 +69,12 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// The same, to write a part of the object.
+    pub(crate) fn to_part(self, part: Option<&'a Subresource>) -> Self {
+        let subresource = part.map_or("", |part| part.name.as_str());
+        Self { subresource: part, owner: self.owner.map(|owner| Owner { subresource, ..owner }), ..self }
+    }
+
     pub(crate) fn key(&self, name: &str) -> Result<Key, Status> {
         let (group, resource) = super::stored_as(self.resource)?;
         Key::new(group, resource, self.space, self.namespace, name)
@@ -197,24 +203,38 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = self.read(&existing)?;
             let mut noted = Vec::new();
-            let mut new = change(&old, &mut noted)?;
-            if let Some(owner) = &self.owner {
-                // Four checks of the real server find it in turn, and each lists it.
-                let refuse = |causes: Vec<Cause>| {
-                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
-                };
-                owner.update(&old, &mut new).map_err(refuse)?;
+            let change = self.attempt(name, &existing, &mut change, &mut noted).await;
+            if matches!(change, Ok(None)) {
+                continue;
             }
-            self.check_version(&new, &existing, name)?;
-            let mut new = self.prepare(new, &old, name, &mut noted)?;
-            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
-                warnings.append(&mut noted);
-                return Ok(change);
-            }
+            // What is refused is warned of too.
+            warnings.append(&mut noted);
+            return change.and_then(|change| change.ok_or_else(busy));
         }
         Err(busy())
+    }
+
+    /// Changes an object as it is now; `None` if somebody else was faster.
+    async fn attempt(
+        &self,
+        name: &str,
+        existing: &Object,
+        change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
+        noted: &mut Vec<String>,
+    ) -> Result<Option<Change>, Status> {
+        let old = self.read(existing)?;
+        let mut new = change(&old, noted)?;
+        if let Some(owner) = &self.owner {
+            // Four checks of the real server find it in turn, and each lists it.
+            let refuse = |causes: Vec<Cause>| {
+                Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+            };
+            owner.update(&old, &mut new).map_err(refuse)?;
+        }
+        self.check_version(&new, existing, name)?;
+        let mut new = self.prepare(new, &old, name, noted)?;
+        self.replace(existing, &old, &mut new).await
     }
 
     /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
@@ -228,6 +248,10 @@ impl<'a> Writer<'a> {
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
             change(&mut new);
             schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+            if let Some(owner) = &self.owner {
+                // The managers are those that were there.
+                let _ = owner.update(&old, &mut new);
+            }
             let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
             if let Some(change) = self.replace(&existing, &old, &mut new).await? {
                 return Ok(change);
@@ -321,11 +345,12 @@ impl<'a> Writer<'a> {
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
     async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
-        let content = self.content(new)?;
+        let custom = self.resource.custom.as_ref().map(|_| self.content(new)).transpose()?;
         // What is only tried out is answered with fields that are never stored.
-        if !self.dry_run && (same(existing, &content) || self.is_unchanged_but_for_times(existing, old, new)?) {
+        if !self.dry_run && object::same_but_for_times(old, new) {
             return Ok(Some(Change::None(old.clone())));
         }
+        let content = custom.map_or_else(|| self.content(new), Ok)?;
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
@@ -368,24 +393,6 @@ impl<'a> Writer<'a> {
         Ok(content)
     }
 
-    /// Whether an object is as it was, but for the times at which its managers are said to have changed it.
-    fn is_unchanged_but_for_times(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<bool, Status> {
-        let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
-        let (Some(Value::Array(was)), Some(Value::Array(is))) = (list(old), list(new)) else { return Ok(false) };
-        let alike = |(was, is): (&Value, &Value)| {
-            ["manager", "operation", "apiVersion", "subresource", "fieldsV1"]
-                .iter()
-                .all(|field| was.get(field) == is.get(field))
-        };
-        if was.len() != is.len() || !was.iter().zip(&is).all(alike) {
-            return Ok(false);
-        }
-        Metadata::of(new).set("managedFields", was);
-        let unchanged = same(existing, &self.content(new)?);
-        Metadata::of(new).set("managedFields", is);
-        Ok(unchanged)
-    }
-
     fn place(&self) -> Place<'_> {
         Place { shared: self.shared, space: self.space, resource: self.resource }
     }
@@ -407,11 +414,6 @@ const NAME_ATTEMPTS: usize = 8;
 
 pub(crate) fn busy() -> Status {
     Status::too_many_requests("the object is changed by many at once, please try again", 1)
-}
-
-/// Whether a stored object is exactly this.
-fn same(existing: &Object, content: &Content) -> bool {
-    existing.value().segments().eq(content.value.iter().map(|segment| segment.bytes.as_slice()))
 }
 
 /// When the first operation of a batch was done: the one on the object itself.

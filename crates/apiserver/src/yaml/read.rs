@@ -1,4 +1,4 @@
-//! Reading YAML 1.1 into JSON: the first document, as it was written, order and all.
+//! Reading YAML 1.1 into JSON: the first document, with its fields in the order of their names.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,12 @@ const MAX_DEPTH: usize = 500;
 /// Reads the first document. No document at all is null.
 pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    if text.chars().any(is_control) {
+        return Err("yaml: control characters are not allowed".to_owned());
+    }
     let mut reader = Reader {
+        text,
+        has_odd_escapes: text.contains("\\/"),
         parser: Parser::new_from_str(text),
         anchors: HashMap::new(),
         nodes: 0,
@@ -46,7 +51,19 @@ pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     Ok(Read { json, repeated: reader.repeated })
 }
 
+/// Whether a character may not stand in a document, not even quoted.
+fn is_control(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' | '\u{85}' => false,
+        '\u{feff}' => false,
+        other => other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}'),
+    }
+}
+
 struct Reader<'a> {
+    text: &'a str,
+    /// Whether there is anything that looks like an escape that YAML 1.1 does not know.
+    has_odd_escapes: bool,
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -58,10 +75,28 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn event(&mut self) -> Result<(Event<'a>, usize), String> {
         match self.parser.next_event() {
-            Some(Ok((event, span))) => Ok((event, span.start.line())),
+            Some(Ok((event, span))) => {
+                let line = span.start.line();
+                if self.has_odd_escapes && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
+                    self.check_escapes(span.start.index(), span.end.index(), line)?;
+                }
+                Ok((event, line))
+            }
             Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
         }
+    }
+
+    /// Refuses an escaped slash, which came with YAML 1.2, in the characters from one place to another.
+    fn check_escapes(&self, start: usize, end: usize, line: usize) -> Result<(), String> {
+        let mut escaped = false;
+        for character in self.text.chars().skip(start).take(end.saturating_sub(start)) {
+            if escaped && character == '/' {
+                return Err(failure("found unknown escape character", line));
+            }
+            escaped = !escaped && character == '\\';
+        }
+        Ok(())
     }
 
     fn document(&mut self) -> Result<Option<Node>, String> {
@@ -145,6 +180,8 @@ impl<'a> Reader<'a> {
         for node in merged {
             merge(&mut fields, &mut places, node);
         }
+        // The order decides which of several mistakes is named.
+        fields.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(fields)
     }
 }
@@ -318,10 +355,10 @@ mod tests {
     fn words_mean_what_they_mean_in_yaml_1_1() {
         check(
             "k: y\nj: 'y'\ni: 0x1F\nh: 010\ng: 2024-01-02\nf: ~\ne: 1_000\nd: 1.50",
-            r#"{"k":true,"j":"y","i":31,"h":8,"g":"2024-01-02","f":null,"e":1000,"d":1.5}"#,
+            r#"{"d":1.5,"e":1000,"f":null,"g":"2024-01-02","h":8,"i":31,"j":"y","k":true}"#,
         );
-        check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"k":"hi","1":"x","true":"z"}"#);
-        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  z: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"z":2,"x":1}}"#);
+        check("k: !!binary aGk=\n1: x\ntrue: z", r#"{"1":"x","k":"hi","true":"z"}"#);
+        check("a: &l {x: 1}\nb: *l\nc:\n  <<: *l\n  z: 2", r#"{"a":{"x":1},"b":{"x":1},"c":{"x":1,"z":2}}"#);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What Kubernetes' own code wrote (`oracle/`), for every kind with nothing, everything and something set.
 
-use std::io::Read;
-
 use orrery_apiserver::{
     protobuf::{self, Envelope},
     registry::Registry,
@@ -18,19 +16,12 @@ struct Recorded {
     sha256: String,
 }
 
-fn recorded() -> Vec<Recorded> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/protobuf.jsonl.gz");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn the_bytes_are_those_of_kubernetes() {
     let registry = Registry::kubernetes();
     let schemas = registry.schemas();
     let mut differing = Vec::new();
-    let all = recorded();
+    let all: Vec<Recorded> = crate::cases("protobuf");
     for case in &all {
         let json = case.json.get().as_bytes();
         let (api_version, kind) = schema::type_meta(json).unwrap();

@@ -111,6 +111,39 @@ async fn tables_have_no_form_in_protobuf() {
 }
 
 #[tokio::test]
+async fn custom_resources_have_nothing_but_their_metadata_in_protobuf() {
+    let client = Client::start().await;
+    let definition = json!({
+        "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "foos.ex.io"},
+        "spec": {
+            "group": "ex.io", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(client.post(definitions, &definition).await.0, 201);
+    let foos = "/apis/ex.io/v1/namespaces/default/foos";
+    client.until(foos, |code, _| code == 200).await;
+    let foo = json!({"kind": "Foo", "apiVersion": "ex.io/v1", "metadata": {"name": "f"}});
+    assert_eq!(client.post(foos, &foo).await.0, 201);
+    let path = format!("{foos}/f");
+    for path in [&*path, foos, &format!("{foos}?watch=true&timeoutSeconds=1")] {
+        let (code, content_type, bytes) = get(&client, path, PROTOBUF).await;
+        assert_eq!((code, content_type.as_str()), (406, PROTOBUF), "{path}");
+        let expected = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        assert_eq!(read(&bytes)["message"], expected, "{path}");
+    }
+    let (_, content_type, _) = get(&client, &path, &format!("{PROTOBUF},application/json")).await;
+    assert_eq!(content_type, "application/json");
+    let (code, content_type, bytes) =
+        get(&client, &path, &format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).await;
+    assert_eq!((code, content_type.as_str()), (200, PROTOBUF));
+    assert_eq!(read(&bytes)["metadata"], client.get(&path).await.1["metadata"]);
+    let body = b"k8s\0\x0a\x0f\x0a\x08ex.io/v1\x12\x03Foo\x12\x00".to_vec();
+    assert_eq!(client.raw(Method::POST, foos, PROTOBUF, body).await.0, 415);
+}
+
+#[tokio::test]
 async fn failures_come_in_protobuf_too() {
     let client = Client::start().await;
     for (path, code) in [

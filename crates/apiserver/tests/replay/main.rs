@@ -48,13 +48,10 @@ async fn recorded_conversations_are_answered_equally() {
             if only.as_deref().is_some_and(|part| !case.name.contains(part)) {
                 continue;
             }
-            let namespace = format!("rq-{number}-{all}");
+            // As long as the names of the recorder: they decide where lines of YAML are folded.
+            let namespace = format!("rq-{number:09}-{all}");
             let patience = if known.contains(&case.name) || foreign.is_some() { SHORT } else { LONG };
-            let mut found = case.replay(&cluster, &namespace, patience).await;
-            if !matches!(file, "apply" | "crds") {
-                // Who owns which field is compared where it is asked about, and elsewhere once it is equal there.
-                found.retain(|difference| !difference.contains("/managedFields"));
-            }
+            let found = case.replay(&cluster, &namespace, patience).await;
             all += 1;
             equal += usize::from(found.is_empty());
             names.push(case.name.clone());

@@ -40,7 +40,7 @@ impl Api {
             let _ = connection.await;
         });
         let host = uri.authority().map(ToString::to_string).unwrap_or_default();
-        Ok(Connection { requests, host: host.parse()?, token, driver })
+        Ok(Connection { requests, host: host.parse()?, token, accept: "application/json", driver })
     }
 
     /// A client that reads its answers, for what is not measured.
@@ -60,10 +60,16 @@ pub(crate) struct Connection {
     requests: SendRequest<Full<Bytes>>,
     host: HeaderValue,
     token: Option<HeaderValue>,
+    accept: &'static str,
     driver: JoinHandle<()>,
 }
 
 impl Connection {
+    /// Asks for answers in protobuf from now on.
+    pub(crate) fn prefer_protobuf(&mut self) {
+        self.accept = "application/vnd.kubernetes.protobuf";
+    }
+
     /// Sends a request that must succeed and returns the size of the answer.
     pub(crate) async fn send(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> anyhow::Result<usize> {
         let (status, size) = self.ask(method, path, body).await?;
@@ -82,7 +88,7 @@ impl Connection {
             .method(method)
             .uri(path)
             .header(header::HOST, &self.host)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, self.accept)
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body.into()))?;
         if let Some(token) = &self.token {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Bench,
-    connection::Api,
+    connection::{Api, Connection},
     load::{self, Ask, Counter, GROUPS, IN_FLIGHT, NAMESPACE, Outcome},
 };
 use crate::report::{Line, Quantity, Target};
@@ -28,6 +28,8 @@ struct Measured {
     get: Outcome,
     list: Duration,
     list_bytes: usize,
+    protobuf_list: Duration,
+    protobuf_bytes: usize,
     selected: Outcome,
     selected_at_once: Outcome,
 }
@@ -57,6 +59,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     };
     let cores = "two cores, shared with the client";
     let mebibytes = ours.list_bytes as f64 / f64::from(1 << 20);
+    let protobuf_mebibytes = ours.protobuf_bytes as f64 / f64::from(1 << 20);
     Ok(vec![
         rate("creates, 50 in flight", cores, Target::RatioAtLeast(10.0), |of| of.create.rate),
         compared(Line::new("one of these creates, median", p50(&ours.create), cores), |of| p50(&of.create)),
@@ -66,6 +69,12 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         rate(&format!("list of 50,000 ({mebibytes:.0} MiB)"), "TLS on both ends", Target::RatioAtMost(0.1), |of| {
             Quantity::duration(of.list)
         }),
+        rate(
+            &format!("the same in protobuf ({protobuf_mebibytes:.0} MiB)"),
+            "writing messages out of JSON",
+            Target::RatioAtMost(0.5),
+            |of| Quantity::duration(of.protobuf_list),
+        ),
         rate("list of 50 in 50,000 by label", "one round trip", Target::RatioAtMost(0.01), |of| p50(&of.selected)),
         rate("lists of 50 in 50,000 by label, 8 in flight", cores, Target::RatioAtLeast(100.0), |of| {
             of.selected_at_once.rate
@@ -107,14 +116,10 @@ async fn one(api: &Api) -> anyhow::Result<Measured> {
         load::run(api, IN_FLIGHT, ROUND, move || Some(Ask::get(format!("{collection}/object-{:06}", next())))).await?
     };
     fill(api, there, OBJECTS).await?;
-    let mut list = Duration::MAX;
-    let mut list_bytes = 0;
     let mut connection = api.connect().await?;
-    for _ in 0..LISTS {
-        let began = Instant::now();
-        list_bytes = connection.send(Method::GET, &collection, "").await?;
-        list = list.min(began.elapsed());
-    }
+    let (list, list_bytes) = best_list(&mut connection, &collection).await?;
+    connection.prefer_protobuf();
+    let (protobuf_list, protobuf_bytes) = best_list(&mut connection, &collection).await?;
     let selected = |in_flight: usize, lists: usize| {
         let (asked, collection) = (Counter::default(), collection.clone());
         let next = move || Some(asked.next()).filter(|number| *number < lists);
@@ -124,7 +129,27 @@ async fn one(api: &Api) -> anyhow::Result<Measured> {
     };
     let alone = selected(1, SELECTED_LISTS).await?;
     let at_once = selected(SELECTED_IN_FLIGHT, SELECTED_LISTS * SELECTED_IN_FLIGHT).await?;
-    Ok(Measured { create, get, list, list_bytes, selected: alone, selected_at_once: at_once })
+    Ok(Measured {
+        create,
+        get,
+        list,
+        list_bytes,
+        protobuf_list,
+        protobuf_bytes,
+        selected: alone,
+        selected_at_once: at_once,
+    })
+}
+
+/// The best time of several lists, and the size of their answer.
+async fn best_list(connection: &mut Connection, collection: &str) -> anyhow::Result<(Duration, usize)> {
+    let (mut best, mut size) = (Duration::MAX, 0);
+    for _ in 0..LISTS {
+        let began = Instant::now();
+        size = connection.send(Method::GET, collection, "").await?;
+        best = best.min(began.elapsed());
+    }
+    Ok((best, size))
 }
 
 /// Creates the objects of these numbers.

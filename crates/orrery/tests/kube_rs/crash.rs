@@ -155,6 +155,9 @@ fn write_with_kubectl(kubeconfig: &Path, load: &Load) {
             load.by_kubectl.lock().insert(name);
         }
     }
+    // The crashes are over: what fails now fails for another reason, and nothing may have been shown.
+    kubectl.ok("kubectl create cm kubectl-last");
+    load.by_kubectl.lock().insert("kubectl-last".to_owned());
 }
 
 /// Watches from a revision on, and from where it was whenever the connection is lost, until the last object is seen.

@@ -1,28 +1,22 @@
 # What somebody does with kubectl in a cluster, in steps that each are run by sh. A step begins with its name after `##`; what it prints, and how it ends if
 # not well, is compared with what the same kubectl printed at a real server. What stands before the first step is part of every step.
 
-# Generators as people use them, by way of YAML: from 1.32 on kubectl sends what it generates itself as protobuf.
-create() {
-  case $1 in -n) into=$2; shift 2 ;; *) into=default ;; esac
-  kubectl -n "$into" create --dry-run=client --output=yaml "$@" | kubectl -n "$into" create -f -
-}
-
 ## api-resources
 kubectl api-resources --no-headers -o name | sort | grep -v orrery.io
 kubectl api-resources --namespaced=false --api-group=rbac.authorization.k8s.io --no-headers | awk '{print $1, $NF}'
 kubectl api-versions | sort | grep -v orrery.io
 
 ## create
-create namespace shop
-create -n shop configmap settings --from-literal=colour=green --from-literal=size=10
-create -n shop secret generic access --from-literal=token=abc
-create -n shop serviceaccount robot
-create -n shop deployment web --image=nginx:1.27
-create -n shop service clusterip web --tcp=80:8080 --clusterip=None
-create -n shop role reader --verb=get,list --resource=configmaps
-create -n shop rolebinding reader --role=reader --serviceaccount=shop:robot
-create -n shop job once --image=busybox -- true
-create -n shop configmap settings
+kubectl create namespace shop
+kubectl -n shop create configmap settings --from-literal=colour=green --from-literal=size=10
+kubectl -n shop create secret generic access --from-literal=token=abc
+kubectl -n shop create serviceaccount robot
+kubectl -n shop create deployment web --image=nginx:1.27
+kubectl -n shop create service clusterip web --tcp=80:8080 --clusterip=None
+kubectl -n shop create role reader --verb=get,list --resource=configmaps
+kubectl -n shop create rolebinding reader --role=reader --serviceaccount=shop:robot
+kubectl -n shop create job once --image=busybox -- true
+kubectl -n shop create configmap settings
 
 ## create-from-a-file
 cat >pod.yaml <<'E'
@@ -62,7 +56,7 @@ kubectl -n shop get cm -o custom-columns=NAME:.metadata.name,SIZE:.data.size
 kubectl -n shop get deployment web -o yaml
 
 ## sort-by
-for name in b c a; do create -n shop configmap "sorted-$name" --from-literal=key="$name"; done
+for name in b c a; do kubectl -n shop create configmap "sorted-$name" --from-literal=key="$name"; done
 kubectl -n shop label cm sorted-a sorted-b sorted-c order=yes
 kubectl -n shop get cm -l order=yes --sort-by=.data.key
 kubectl -n shop get cm -l order=yes --sort-by=.metadata.name -o name
@@ -177,7 +171,7 @@ kubectl -n shop get cm sorted-a -o yaml | sed 's/resourceVersion: .*/resourceVer
 kubectl -n shop get cm -l watched=yes --watch --no-headers -o custom-columns=NAME:.metadata.name,STATE:.data.state >watched.txt 2>&1 &
 watcher=$!
 until_seen() { n=0; until grep -q "$1" watched.txt; do n=$((n + 1)); [ $n -lt 600 ] || { echo "never saw $1"; cat watched.txt; exit 1; }; sleep 0.05; done; }
-create -n shop cm watched --from-literal=state=new
+kubectl -n shop create cm watched --from-literal=state=new
 kubectl -n shop label cm watched watched=yes
 until_seen new
 kubectl -n shop patch cm watched -p '{"data":{"state":"changed"}}'

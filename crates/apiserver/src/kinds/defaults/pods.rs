@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Fill, Members, disabled, fill, items_mut, made, text};
+use super::{Fill, Members, fill, items_mut, made, text};
 
 /// The types of this file with their defaults.
 pub(super) const FILLS: &[(&str, Fill)] = &[
@@ -90,9 +90,6 @@ fn pod_level_requests(spec: &mut Members) {
 }
 
 fn pod_spec(members: &mut Members) {
-    disabled::image_volumes(members);
-    disabled::container_restart_policies(members);
-    disabled::signal_only_lifecycles(members);
     fill(members, "dnsPolicy", "ClusterFirst");
     fill(members, "restartPolicy", "Always");
     fill(members, "securityContext", json!({}));
@@ -178,10 +175,6 @@ fn host_fits(host: &str) -> bool {
 fn volume(members: &mut Members) {
     if members.keys().all(|name| name == VOLUME_NAME) {
         members.insert("emptyDir".into(), Value::Object(Map::new()));
-    }
-    if let Some(Value::Object(image)) = members.get_mut("image") {
-        let policy = pull_policy(text(image, "reference"));
-        fill(image, "pullPolicy", policy);
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Fill, Members, fill, items_mut, made, text};
 pub(super) const FILLS: &[(&str, Fill)] = &[
     ("io.k8s.api.core.v1.ReplicationController", replication_controller),
     ("io.k8s.api.apps.v1.DeploymentSpec", deployment),
+    ("io.k8s.api.apps.v1.DaemonSet", template_generation),
     ("io.k8s.api.apps.v1.DaemonSetSpec", daemon_set),
     ("io.k8s.api.apps.v1.StatefulSetSpec", stateful_set),
     ("io.k8s.api.apps.v1.ReplicaSetSpec", |members| fill(members, "replicas", 1)),
@@ -45,6 +46,13 @@ fn deployment(members: &mut Members) {
     fill(members, "progressDeadlineSeconds", 600);
 }
 
+/// The annotation that stands for a field of the older versions is always there, and so whoever writes the object owns it.
+fn template_generation(members: &mut Members) {
+    if let Some(annotations) = made(members, "metadata").and_then(|metadata| made(metadata, "annotations")) {
+        fill(annotations, "deprecated.daemonset.template.generation", "0");
+    }
+}
+
 fn daemon_set(members: &mut Members) {
     if let Some(strategy) = made(members, "updateStrategy") {
         fill(strategy, "type", "RollingUpdate");
@@ -52,6 +60,10 @@ fn daemon_set(members: &mut Members) {
             && let Some(rolling) = made(strategy, "rollingUpdate")
         {
             fill(rolling, "maxUnavailable", 1);
+        }
+        // Where it is of no use, it is zero nonetheless.
+        if let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate") {
+            fill(rolling, "maxUnavailable", 0);
             fill(rolling, "maxSurge", 0);
         }
     }

@@ -76,6 +76,9 @@ fn leave_type(spec: &mut Members, old: &Members) {
     if left(&outside) {
         unused.push("externalTrafficPolicy");
     }
+    if left(&|spec: &Members| text(spec, "type") != "ExternalName") {
+        unused.push("internalTrafficPolicy");
+    }
     let ports = |spec: &Members| -> Vec<Value> {
         let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
         ports.filter_map(|port| port.get("nodePort")).cloned().collect()
@@ -93,9 +96,6 @@ fn leave_type(spec: &mut Members, old: &Members) {
 }
 
 fn addresses(spec: &mut Members, draw: &mut Draw) {
-    if let Some(first) = spec.get("clusterIPs").and_then(|addresses| addresses.get(0)).cloned() {
-        fill(spec, "clusterIP", first);
-    }
     let headless = text(spec, "clusterIP") == "None";
     if headless && !spec.contains_key("selector") {
         fill(spec, "ipFamilyPolicy", "RequireDualStack");
@@ -111,7 +111,7 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
     };
     fill(spec, "ipFamilies", families);
     let fourth = spec.get("ipFamilies").and_then(|families| families.get(0)).is_some_and(|first| first == "IPv4");
-    if fourth && !spec.contains_key("clusterIP") {
+    if fourth && !spec.contains_key("clusterIP") && !spec.contains_key("clusterIPs") {
         let address = draw.address();
         spec.insert("clusterIP".into(), address.into());
     }

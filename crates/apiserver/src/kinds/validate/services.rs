@@ -279,11 +279,14 @@ fn available_families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let given = texts(spec, "clusterIPs");
     if let Some(at) = given.iter().position(|address| address.contains(':')) {
         errors.push(FieldError::invalid(&addresses.index(at), given, "IPv6 is not configured on this cluster"));
-    } else if let Some(at) = texts(spec, "ipFamilies").iter().position(|family| *family == "IPv6") {
-        errors.push(FieldError::invalid(&families.index(at), "IPv6", "not configured on this cluster"));
-    } else if policy == "RequireDualStack" {
+        return;
+    }
+    if policy == "RequireDualStack" {
         let detail = "this cluster is not configured for dual-stack services";
         errors.push(FieldError::invalid(&path.child("ipFamilyPolicy"), policy, detail));
+    }
+    if let Some(at) = texts(spec, "ipFamilies").iter().position(|family| *family == "IPv6") {
+        errors.push(FieldError::invalid(&families.index(at), "IPv6", "not configured on this cluster"));
     }
 }
 

@@ -127,10 +127,12 @@ pub(super) fn signing_request(object: &Value, errors: &mut Errors) {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.push(FieldError::invalid(&path.child("expirationSeconds"), seconds, detail));
     }
-    request_conditions(part(object, "status"), errors);
+    request_conditions(object, errors);
 }
 
-fn request_conditions(status: &Value, errors: &mut Errors) {
+/// Judges what is said about a request for a certificate.
+pub(super) fn request_conditions(object: &Value, errors: &mut Errors) {
+    let status = part(object, "status");
     let path = Path::ROOT.child("status.conditions");
     let mut seen: Vec<&str> = Vec::new();
     for (at, condition) in list(status, "conditions").iter().enumerate() {

@@ -8,14 +8,14 @@ use super::super::{
     apply::Configuration,
     decode::{self, Wanted},
     ownership::{Owner, ScaleOwner},
-    patch::{self, Patch},
+    patch::Patch,
 };
 use crate::{
     answer::{self, Include},
     body::Body,
     object::{self, Metadata},
     registry::Resource,
-    request::{FieldValidation, Shape, WriteOptions},
+    request::{Shape, WriteOptions},
     schema,
     status::{Cause, Named, Status},
 };
@@ -42,7 +42,7 @@ pub(super) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     super::super::update::check_names(call, &scale)?;
     check(call.name(), &scale)?;
     let owner = Owner::of(call, &options);
-    write(call, options.dry_run, warnings, |object| {
+    write(call, options.dry_run, warnings, |object, _| {
         let managers = scale_owner(&owner, &wanted).update(
             object,
             &complete(call, &scale_of(call, object), &wanted),
@@ -70,7 +70,7 @@ pub(crate) async fn apply(
     }
     config.check(&scale_type.api_version(), &scale_type.kind)?;
     config.check_text(options.field_validation, warnings)?;
-    write(call, options.dry_run, warnings, |object| {
+    write(call, options.dry_run, warnings, |object, _| {
         let old = complete(call, &scale_of(call, object), &wanted);
         let (scale, managers) = scale_owner(&owner, &wanted).apply(object, &old, &config.value, options.force)?;
         let scale = schema::restore(&call.resource.schemas, wanted.schema, scale).map_err(Status::internal)?;
@@ -95,13 +95,13 @@ fn complete(call: &Call, scale: &Value, wanted: &Wanted<'_>) -> Value {
 /// Changes the scale of an object.
 pub(super) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::of_patch(&call.query)?;
-    let description = Patch::parse(&call.content_type, body)?;
+    let patch = Patch::parse(&call.content_type, body, options.field_validation);
     let wanted = wanted(call)?;
     let scale_type = resource_of(call, &wanted);
     let owner = Owner::of(call, &options);
-    write(call, options.dry_run, warnings, |object| {
-        let patched = description.apply(&scale_type, &scale_of(call, object))?;
-        let scale = patch::decode(&scale_type, &patched, FieldValidation::Ignore, &mut Vec::new())?;
+    write(call, options.dry_run, warnings, |object, noted| {
+        let patch = patch.as_ref().map_err(Status::clone)?;
+        let scale = patch.apply(&call.shared.registry, &scale_type, &scale_of(call, object), noted)?;
         check(call.name(), &scale)?;
         let managers = scale_owner(&owner, &wanted).update(
             object,
@@ -153,11 +153,11 @@ async fn write(
     call: &Call,
     dry_run: bool,
     warnings: &mut Vec<String>,
-    scale: impl Fn(&Value) -> Result<(Value, Value), Status>,
+    scale: impl Fn(&Value, &mut Vec<String>) -> Result<(Value, Value), Status>,
 ) -> Result<Response<Body>, Status> {
     let writer = Writer { subresource: None, ..Writer::unowned(call, dry_run)? };
-    let change = writer.update(call.name(), warnings, |old, _| {
-        let (scale, managers) = scale(old)?;
+    let change = writer.update(call.name(), warnings, |old, noted| {
+        let (scale, managers) = scale(old, noted)?;
         let mut new = old.clone();
         schema::sparse(&call.resource.schemas, call.resource.schema, &mut new);
         // Zero is said, or it would be taken for unset.

@@ -1,11 +1,26 @@
-//! Fields behind features that stock Kubernetes has switched off: they are accepted and dropped.
+//! Fields behind features that stock Kubernetes has switched off: whoever sends them owns them, but they are not kept.
+
+use std::{collections::HashMap, sync::OnceLock};
 
 use serde_json::Value;
 
-use super::{Members, items_mut};
+use super::{
+    defaults::{Members, items_mut},
+    reach::Reach,
+};
+use crate::schema::{Schemas, Shape, StructRef, Type};
+
+/// Drops from an object what is switched off.
+pub(super) fn drop_from(schemas: &Schemas, root: StructRef, object: &mut Value) {
+    static SHARED: OnceLock<Plan> = OnceLock::new();
+    let plan = SHARED.get_or_init(|| Plan::new(schemas));
+    if let Value::Object(members) = object {
+        plan.walk(schemas, root, members);
+    }
+}
 
 /// Each type with the fields that are dropped from it.
-pub(super) const DROPPED: &[(&str, &[&str])] = &[
+const DROPPED: &[(&str, &[&str])] = &[
     ("io.k8s.api.core.v1.Lifecycle", &["stopSignal"]),
     ("io.k8s.api.core.v1.NodeSpec", &["configSource"]),
     ("io.k8s.api.core.v1.PodSpec", &["hostnameOverride"]),
@@ -39,8 +54,56 @@ pub(super) const DROPPED: &[(&str, &[&str])] = &[
     ("io.k8s.api.resource.v1.DeviceConstraint", &["distinctAttribute"]),
 ];
 
+struct Plan {
+    dropped: HashMap<StructRef, &'static [&'static str]>,
+    pod_spec: Option<StructRef>,
+    reach: Reach,
+}
+
+impl Plan {
+    fn new(schemas: &Schemas) -> Self {
+        let known = |(name, fields): &(&str, &'static [&'static str])| Some((schemas.find(name)?, *fields));
+        let dropped: HashMap<_, _> = DROPPED.iter().filter_map(known).collect();
+        let pod_spec = schemas.find("io.k8s.api.core.v1.PodSpec");
+        let reach = Reach::to(schemas, |reference| dropped.contains_key(&reference) || Some(reference) == pod_spec);
+        Self { dropped, pod_spec, reach }
+    }
+
+    fn walk(&self, schemas: &Schemas, reference: StructRef, members: &mut Members) {
+        if !self.reach.has(reference) {
+            return;
+        }
+        if Some(reference) == self.pod_spec {
+            image_volumes(members);
+            container_restart_policies(members);
+            signal_only_lifecycles(members);
+        }
+        for name in self.dropped.get(&reference).copied().unwrap_or_default() {
+            members.remove(*name);
+        }
+        for field in schemas.get(reference).fields.iter().filter(|field| self.reach.leads(&field.ty)) {
+            if let Some(value) = members.get_mut(field.name.as_ref()) {
+                self.below(schemas, &field.ty, value);
+            }
+        }
+    }
+
+    fn below(&self, schemas: &Schemas, ty: &Type, value: &mut Value) {
+        match (&ty.shape, value) {
+            (Shape::Struct(reference), Value::Object(members)) => self.walk(schemas, *reference, members),
+            (Shape::List(item), Value::Array(items)) => {
+                items.iter_mut().for_each(|value| self.below(schemas, item, value));
+            }
+            (Shape::Map(item), Value::Object(members)) => {
+                members.values_mut().for_each(|value| self.below(schemas, item, value));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Volumes made of images, and where they were to be mounted.
-pub(super) fn image_volumes(spec: &mut Members) {
+fn image_volumes(spec: &mut Members) {
     let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
     let mut dropped = Vec::new();
     volumes.retain(|volume| {
@@ -65,7 +128,7 @@ pub(super) fn image_volumes(spec: &mut Members) {
 }
 
 /// Only init containers may have a policy of their own, and only to run beside the others.
-pub(super) fn container_restart_policies(spec: &mut Members) {
+fn container_restart_policies(spec: &mut Members) {
     for (list, kept) in [("containers", None), ("initContainers", Some("Always"))] {
         for container in items_mut(spec, list) {
             let policy = container.get("restartPolicy").and_then(Value::as_str);
@@ -77,7 +140,7 @@ pub(super) fn container_restart_policies(spec: &mut Members) {
 }
 
 /// Hooks that ask for nothing but a signal, which is dropped.
-pub(super) fn signal_only_lifecycles(spec: &mut Members) {
+fn signal_only_lifecycles(spec: &mut Members) {
     for list in ["containers", "initContainers"] {
         for container in items_mut(spec, list) {
             let hooks = container.get("lifecycle").and_then(Value::as_object);
