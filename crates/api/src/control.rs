@@ -1,8 +1,10 @@
 //! The kinds of `control.kubestellar.io/v1alpha1`: which objects go to which clusters, and how they change on the way.
 
+pub mod collect;
+
 use serde::{Deserialize, Serialize};
 
-use crate::labels::LabelSelector;
+use crate::{labels::LabelSelector, work::Condition};
 
 /// The API group of every kind in this module.
 pub const GROUP: &str = "control.kubestellar.io";
@@ -142,6 +144,36 @@ pub struct CustomTransformSpec {
     /// Paths to what is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
+}
+
+/// What became of a BindingPolicy or of a Binding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingStatus {
+    /// Conditions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The generation that was processed.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// What keeps it from being carried out, in a stable order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+}
+
+/// What is wrong with a CustomTransform.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomTransformStatus {
+    /// The generation that was processed.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// Entries that are not applied, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// What is applied but probably not meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 fn is_false(value: &bool) -> bool {

@@ -30,6 +30,7 @@ pub(crate) fn check(
     parsed: Parsed,
     functions: &Functions,
     variables: &[(String, Type)],
+    strict_literals: bool,
 ) -> Result<Checked, Vec<Problem>> {
     let Parsed { mut root, positions } = parsed;
     let mut checker = Checker {
@@ -45,7 +46,7 @@ pub(crate) fn check(
     };
     checker.check(&mut root);
     let Checker { types, bindings, overloads, references, mut problems, .. } = checker;
-    if problems.is_empty() {
+    if problems.is_empty() && strict_literals {
         problems = literals::check(&root, &positions, &|id| bindings.resolve(&types[id], true));
     }
     if !problems.is_empty() {

@@ -49,19 +49,21 @@ pub const COST_LIMIT: u64 = 1_000_000;
 pub struct Environment {
     functions: &'static Functions,
     variables: Vec<(String, Type)>,
+    /// Whether elements of a list must be of one type, and constant times and patterns right, before anything runs.
+    strict_literals: bool,
 }
 
 impl Environment {
-    /// The functions of the language itself.
+    /// The functions of the language itself. A list may hold values of several types.
     #[must_use]
     pub fn standard() -> Self {
-        Self { functions: &declare::STANDARD, variables: Vec::new() }
+        Self { functions: &declare::STANDARD, variables: Vec::new(), strict_literals: false }
     }
 
-    /// Those, and what Kubernetes adds.
+    /// Those, and what Kubernetes adds: also that lists and maps written down have elements of one type.
     #[must_use]
     pub fn kubernetes() -> Self {
-        Self { functions: &declare::KUBERNETES, variables: Vec::new() }
+        Self { functions: &declare::KUBERNETES, variables: Vec::new(), strict_literals: true }
     }
 
     /// The same with a variable.
@@ -77,7 +79,7 @@ impl Environment {
     /// When it is not well formed, or its types do not fit: all that is wrong, with the places.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
         let parsed = parse::parse(expression)?;
-        let checked = check::check(parsed, self.functions, &self.variables)
+        let checked = check::check(parsed, self.functions, &self.variables, self.strict_literals)
             .map_err(|problems| CompileError::new(expression, problems))?;
         let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
         match plan::plan(&checked, &names) {

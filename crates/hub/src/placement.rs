@@ -13,5 +13,6 @@ mod object;
 pub mod parts;
 mod resolution;
 
+pub use clause::policy_concerns as concerns;
 pub use object::{GroupResource, ObjectFacts, ObjectId};
 pub use resolution::{Answer, Resolution, Touched};

@@ -63,6 +63,14 @@ impl Manifest {
         matches!(self.content, Content::Customised(_))
     }
 
+    /// The JSON that all clusters get, when it is the same for all.
+    pub fn shared_bytes(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Shared(bytes) => Some(bytes),
+            Content::Customised(_) => None,
+        }
+    }
+
     /// The JSON of the object for one cluster, or everything that is wrong with it.
     pub fn for_cluster(&self, cluster: &str, properties: &Data) -> Result<Arc<[u8]>, Vec<String>> {
         match &self.content {
@@ -78,6 +86,12 @@ impl Manifest {
     ) -> Result<Vec<Arc<[u8]>>, Vec<String>> {
         clusters.into_iter().map(|(cluster, properties)| self.for_cluster(cluster, properties)).collect()
     }
+}
+
+/// The object without what only means something where it was written: the first step, which needs no configuration.
+pub fn stripped(mut object: Value) -> Value {
+    strip::strip(&mut object);
+    object
 }
 
 /// Whether the object, as transformed so far, asks for expansion.

@@ -47,6 +47,8 @@ enum Command {
     Space(space::SpaceArgs),
     /// Run KRM functions: one on standard input, or the pipeline of a package
     Fn(function::FunctionArgs),
+    /// Print the CustomResourceDefinitions of our kinds, for a Kubernetes that has none
+    Crds,
     /// Print the version of this program
     Version(version::VersionArgs),
     /// Print what makes a shell complete the words of this program
@@ -90,6 +92,10 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Space(args) => space::run(args, &global.access),
         Command::Fn(args) => function::run(args),
+        Command::Crds => {
+            print_definitions();
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Version(args) => version::run(&args),
         Command::Completion { shell } => {
             complete(shell);
@@ -109,6 +115,12 @@ fn warn_of_variables() {
             tracing::warn!("the environment variable {}", settings::unknown(name, &known));
         }
     }
+}
+
+/// Prints the definitions of our kinds, one YAML document each. That nobody reads on is no failure.
+fn print_definitions() {
+    let documents: Vec<&str> = orrery_api::definitions::STORED.iter().map(|definition| definition.yaml).collect();
+    let _ = std::io::stdout().write_all(documents.join("---\n").as_bytes());
 }
 
 /// Prints what makes a shell complete the words of this program. That nobody reads on is no failure.

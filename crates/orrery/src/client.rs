@@ -1,5 +1,7 @@
 //! A small client of the Kubernetes API: JSON over one connection, to a server far away or in the same process.
 
+mod kube_rs;
+
 use std::{fmt, sync::Arc};
 
 use anyhow::{Context, bail};
@@ -15,6 +17,7 @@ use tokio::{net::TcpStream, task::JoinHandle};
 use tokio_rustls::TlsConnector;
 use tower_service::Service as _;
 
+pub use self::kube_rs::kube_in_process;
 use crate::access::Access;
 
 /// The most that is read of one answer.

@@ -7,6 +7,7 @@ mod clusters;
 mod credentials;
 mod leader;
 mod listener;
+mod placement;
 mod signer;
 mod source;
 mod store;
@@ -24,6 +25,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use orrery_apiserver::{Server, Service};
 use orrery_broker::Access;
+use orrery_hub::controller::Counters;
 use orrery_store::Store;
 use orrery_works::SourceId;
 use tokio::{sync::watch, task::JoinSet};
@@ -39,6 +41,7 @@ use self::{
     broker::{Doors, Post},
     credentials::Credentials,
     leader::Candidate,
+    placement::Placement,
     signer::HubSigner,
     works::{Hub, Observed, Works},
 };
@@ -149,15 +152,21 @@ impl ControlPlane {
         let requests = Arc::new(Requests::default());
         let leads = watch::Sender::new(false);
         let observed = Observed::new(&post);
+        let counters = Arc::new(Counters::default());
         let sources = Sources {
             requests: requests.clone(),
             store: store.clone(),
             expiries: credentials.expiries(),
             leads: leads.subscribe(),
             works: observed.clone(),
+            placement: counters.clone(),
         };
         let metrics = sources.into_metrics();
-        let server = Server::new(store.clone(), api_config(&config, &url, &authorities, metrics));
+        let api = orrery_apiserver::Config {
+            definitions: placement::definitions()?,
+            ..api_config(&config, &url, &authorities, metrics)
+        };
+        let server = Server::new(store.clone(), api);
         let bootstrapped = server.bootstrap().await;
         bootstrapped.map_err(|status| anyhow::anyhow!("{}", status.message())).context("cannot prepare the API")?;
 
@@ -172,7 +181,9 @@ impl ControlPlane {
         };
         report("controllers", "one hub of the installation runs them".to_owned());
         let hub = Hub { store: &store, data_dir: &config.data_dir, leads: led, authorities: authorities.clone() };
-        let works = Works::start(hub, source, post, access, &observed, source::nothing_desired());
+        let (placement, wishes) = Placement::prepare(&server, config.clock.clone(), counters);
+        tasks.spawn(placement.run(stop.clone()));
+        let works = Works::start(hub, source, post, access, &observed, wishes);
         report("broker", broker_detail);
 
         let answers = answers::Answers { api: server.service(), requests, stop: stop.clone() };
@@ -265,6 +276,7 @@ struct Sources {
     expiries: watch::Receiver<Vec<(&'static str, i64)>>,
     leads: watch::Receiver<bool>,
     works: Observed,
+    placement: Arc<Counters>,
 }
 
 impl Sources {
@@ -273,7 +285,9 @@ impl Sources {
         Arc::new(move || {
             let (expiries, leads) = (self.expiries.borrow().clone(), *self.leads.borrow());
             let (requests, store) = (&self.requests, self.store.stats());
-            Snapshot { requests, store, expiries, leads, further: self.works.metrics() }.to_text()
+            let mut further = self.works.metrics();
+            further.extend(placement::metrics(&self.placement));
+            Snapshot { requests, store, expiries, leads, further }.to_text()
         })
     }
 }

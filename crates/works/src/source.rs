@@ -163,6 +163,8 @@ pub struct Desired {
 pub enum Change {
     /// A work is wanted as given.
     Put(Desired),
+    /// A work of the ledger is wanted as it is, though nobody knows its content now.
+    Keep(ResourceId),
     /// A work is not wanted any more.
     Delete(ResourceId),
     /// All that is desired has been told once: works of the ledger that are not among it are deleted.
@@ -217,8 +219,10 @@ struct Work {
     content: ContentHash,
     /// Whether the version was assigned in this epoch.
     assigned_now: bool,
-    /// Absent while loading, and once the work is being deleted.
+    /// Absent while loading, once the work is being deleted, and while it is kept without knowing it.
     bundle: Option<Arc<Bundle>>,
+    /// Wanted as its cluster has it.
+    kept: bool,
     deleting: Option<Timestamp>,
     /// Wanted again once its deletion is acknowledged.
     successor: Option<Desired>,
@@ -269,6 +273,7 @@ impl Source {
             content: record.content,
             assigned_now,
             bundle: None,
+            kept: false,
             deleting: record.deleting,
             successor: None,
             status: record.status,
@@ -301,6 +306,10 @@ impl Source {
     pub fn change(&mut self, change: Change, now: Timestamp) -> Result<Vec<Effect>, PutError> {
         match change {
             Change::Put(desired) => self.put(desired, now),
+            Change::Keep(id) => {
+                self.keep(&id);
+                Ok(Vec::new())
+            }
             Change::Delete(id) => Ok(self.delete(&id, now)),
             Change::Complete => Ok(self.ready(now)),
         }
@@ -346,6 +355,7 @@ impl Source {
             content,
             assigned_now: true,
             bundle: Some(desired.bundle),
+            kept: false,
             deleting: None,
             successor: None,
             status: None,
@@ -353,6 +363,13 @@ impl Source {
         self.works.insert(desired.id.clone(), work);
         self.changed(&desired.id, Cause::Created, now);
         Ok(())
+    }
+
+    /// Wants a work of the ledger to stay as its cluster has it. Whoever lost it gets it when its content is known again.
+    pub fn keep(&mut self, id: &ResourceId) {
+        if let Some(work) = self.works.get_mut(id) {
+            work.kept = true;
+        }
     }
 
     /// Wants a work to go away. It stays in the ledger until its cluster says that it is gone.
@@ -382,7 +399,7 @@ impl Source {
         let mut dropped: Vec<ResourceId> = self
             .works
             .iter()
-            .filter(|(_, work)| work.deleting.is_none() && work.bundle.is_none())
+            .filter(|(_, work)| work.deleting.is_none() && work.bundle.is_none() && !work.kept)
             .map(|(id, _)| id.clone())
             .collect();
         dropped.sort();

@@ -15,7 +15,7 @@ mod subresources;
 
 use serde_json::{Map, Value, json};
 
-use super::structural::formats;
+use super::structural::{embedded, formats, node::Node};
 use crate::field::{FieldError, Path};
 use options::Options;
 
@@ -43,6 +43,7 @@ pub(crate) fn default(object: &mut Value) {
     for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
             drop_nulls(schema);
+            coerce_defaults(schema);
         }
     }
     if let Some(storage) = storage_version(object).map(str::to_owned) {
@@ -66,6 +67,28 @@ fn drop_nulls(schema: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
+    }
+}
+
+/// Brings the metadata of objects that are defaults into form.
+fn coerce_defaults(schema: &mut Value) {
+    if truth(schema, "x-kubernetes-embedded-resource")
+        && let Ok(node) = Node::read(schema)
+        && let Some(default) = schema.get_mut("default")
+    {
+        let mut coerced = default.clone();
+        // What cannot be brought into form is told when the definition is judged.
+        if embedded::coerce(&mut coerced, &node, true, &Path::ROOT).is_ok() {
+            *default = coerced;
+        }
+    }
+    let Value::Object(fields) = schema else { return };
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(coerce_defaults),
+            ("items" | "additionalProperties", inner) => coerce_defaults(inner),
+            _ => {}
+        }
     }
 }
 
@@ -179,7 +202,8 @@ pub(crate) fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
 /// The name of the version that objects are stored in.
 pub(crate) fn storage_version(object: &Value) -> Option<&str> {
     let versions = object.pointer("/spec/versions")?.as_array()?;
-    versions.iter().find(|version| version["storage"] == true)?.get("name")?.as_str()
+    // A name that is empty is absent, but a name.
+    versions.iter().find(|version| version["storage"] == true).map(|version| text(version, "name"))
 }
 
 /// Sets a field that is missing or empty.

@@ -130,11 +130,7 @@ impl Structural {
     }
 
     fn lists_and_rules(&self, new: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Verdict {
-        let repeated = |object: &Value| {
-            let mut repeated = Vec::new();
-            lists::validate(object, &self.node, &Path::ROOT, &mut repeated);
-            repeated
-        };
+        let repeated = |object: &Value| lists::validate(object, &self.node);
         let found = repeated(new);
         // Who had something twice may keep having it.
         if old.is_none_or(|old| found.is_empty() || repeated(old).is_empty()) {

@@ -26,8 +26,8 @@ pub(crate) fn decode(resource: &Resource, custom: &Custom, text: &[u8]) -> Resul
     let unknown = metadata(resource, &mut object)?;
     let pruned = custom.schema().prune(&mut object);
     let embedded = custom.schema().coerce(&mut object).map_err(|error| DecodeError::new(error.to_string()))?;
-    let unknown = pruned.into_iter().chain(embedded).chain(unknown);
-    strict.extend(unknown.into_iter().map(|path| format!("unknown field {}", crate::field::quote(&path))));
+    let unknown = unknown.into_iter().chain(pruned).chain(embedded);
+    strict.extend(unknown.map(|path| format!("unknown field {}", crate::field::quote(&path))));
     strict.truncate(MAX_NOTES);
     Ok(Decoded { object, strict })
 }

@@ -324,8 +324,9 @@ impl<'a> Writer<'a> {
             Some(custom) => {
                 kinds::check_type(self.resource, &new)?;
                 let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
-                self.refuse(name, verdict.errors)?;
+                // What is only warned of is told even if something else is refused.
                 warnings.extend(verdict.warnings);
+                self.refuse(name, verdict.errors)?;
             }
             None => {
                 let part = self.subresource;

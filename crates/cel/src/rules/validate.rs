@@ -1,5 +1,7 @@
 //! Which rules an object fails.
 
+use std::collections::HashMap;
+
 use serde_json::Value as Json;
 
 use super::{Node, Rule, Rules};
@@ -105,12 +107,20 @@ impl Check {
 
     fn list(&mut self, node: &Node, list: &[Json], old: Option<&Vec<Json>>, place: &Place) {
         let Some(items) = &node.items else { return };
+        let key_of = |item: &Json, keys: &[String]| -> String {
+            let values = keys.iter().map(|key| item.get(key).map(Json::to_string).unwrap_or_default());
+            values.collect::<Vec<_>>().join("\n")
+        };
+        let keys = match node.schema.list_type() {
+            ListType::Map(keys) => keys,
+            _ => &[],
+        };
+        let mut known: HashMap<String, &Json> = HashMap::new();
+        for item in old.into_iter().flatten().filter(|_| !keys.is_empty()) {
+            known.entry(key_of(item, keys)).or_insert(item);
+        }
         for (at, value) in list.iter().enumerate() {
-            let before = match node.schema.list_type() {
-                ListType::Map(keys) => old
-                    .and_then(|old| old.iter().find(|before| keys.iter().all(|key| before.get(key) == value.get(key)))),
-                _ => None,
-            };
+            let before = if known.is_empty() { None } else { known.get(&key_of(value, keys)).copied() };
             let inner = place.key(&at.to_string(), value, before);
             self.node(items, value, before, &inner);
         }

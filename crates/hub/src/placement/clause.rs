@@ -1,7 +1,7 @@
 //! Whether an object passes the tests of a policy, and what the policy asks for it.
 
 use orrery_api::{
-    control::{DownsyncClause, Modulation},
+    control::{BindingPolicySpec, DownsyncClause, Modulation},
     labels::{LabelSelector, Labels},
 };
 
@@ -23,6 +23,11 @@ pub(super) fn modulation(
     modulation.merge(&passed.next()?.modulation);
     passed.for_each(|clause| modulation.merge(&clause.modulation));
     Some(modulation)
+}
+
+/// Whether a policy may select objects of the resource.
+pub fn policy_concerns(policy: &BindingPolicySpec, resource: &GroupResource) -> bool {
+    policy.downsync.iter().any(|clause| concerns(clause, resource))
 }
 
 /// Whether objects of the resource may pass the clause.

@@ -1,6 +1,6 @@
 //! What placement knows of an object.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use orrery_api::labels::Labels;
 
@@ -32,6 +32,22 @@ impl ObjectId {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+}
+
+impl fmt::Display for GroupResource {
+    /// `resource.group`, as kubectl writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.resource)?;
+        if self.group.is_empty() { Ok(()) } else { write!(f, ".{}", self.group) }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    /// `resource.group namespace/name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.resource)?;
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
     }
 }
 

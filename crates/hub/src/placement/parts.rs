@@ -16,9 +16,30 @@ pub fn name(policy: &str, part: u32) -> String {
     if part <= 1 { policy.to_owned() } else { format!("{policy}--{part}") }
 }
 
-/// The specs of the Bindings for a policy, by part. The first part is always there, even when nothing is selected.
+/// Objects of one part, in order, with what is asked for each.
+pub type Part<'a> = Vec<(&'a ObjectId, &'a Modulation)>;
+
+/// Divides the objects of an answer into parts. The first part is always there, even when nothing is selected.
 ///
-/// `previous` says in which part an object stands now: it stays there. `None` when there is no such policy.
+/// `previous` says in which part an object stands now: it stays there.
+pub fn divide<'a>(
+    objects: &'a BTreeMap<ObjectId, Modulation>,
+    previous: impl Fn(&ObjectId) -> Option<u32>,
+    max_bytes: usize,
+) -> BTreeMap<u32, Part<'a>> {
+    let objects: Vec<_> = objects.iter().collect();
+    let items = objects.iter().enumerate().map(|(key, (id, modulation))| Item {
+        key,
+        bytes: size(id, modulation),
+        previous: previous(id),
+    });
+    let items: Vec<_> = items.collect();
+    let mut parts = pack(&items, Limits { bytes: max_bytes, count: usize::MAX }).boxes;
+    parts.entry(1).or_default();
+    parts.into_iter().map(|(part, keys)| (part, keys.into_iter().map(|key| objects[key]).collect())).collect()
+}
+
+/// The specs of the Bindings for a policy, by part. `None` when there is no such policy.
 pub fn bindings(
     resolution: &Resolution,
     policy: &str,
@@ -26,24 +47,12 @@ pub fn bindings(
     max_bytes: usize,
 ) -> Option<BTreeMap<u32, BindingSpec>> {
     let answer = resolution.answer(policy)?;
-    let objects: Vec<_> = answer.objects.iter().collect();
-    let items = objects.iter().enumerate().map(|(key, (id, modulation))| Item {
-        key,
-        bytes: size(id, modulation),
-        previous: previous(id),
-    });
-    let items: Vec<_> = items.collect();
-    let packed = pack(&items, Limits { bytes: max_bytes, count: usize::MAX });
-    let mut parts = packed.boxes;
-    parts.entry(1).or_default();
-    let spec = |keys: Vec<usize>| {
-        let chosen = keys.into_iter().map(|key| objects[key]);
-        spec(resolution, &answer, chosen)
-    };
-    Some(parts.into_iter().map(|(part, keys)| (part, spec(keys))).collect())
+    let parts = divide(answer.objects, previous, max_bytes);
+    Some(parts.into_iter().map(|(part, objects)| (part, spec(resolution, &answer, objects.into_iter()))).collect())
 }
 
-fn spec<'a>(
+/// The spec of the Binding that holds these objects of an answer.
+pub(crate) fn spec<'a>(
     resolution: &Resolution,
     answer: &Answer<'_>,
     objects: impl Iterator<Item = (&'a ObjectId, &'a Modulation)>,

@@ -65,6 +65,36 @@ impl Resolution {
 
     /// A policy was made or changed. Says whether its answer did.
     pub fn set_policy(&mut self, name: &str, spec: BindingPolicySpec) -> bool {
+        let policy = self.resolve(spec);
+        let before = self.policies.get(name);
+        let changed =
+            before.is_none_or(|before| before.objects != policy.objects || before.destinations != policy.destinations);
+        self.policies.insert(name.into(), policy);
+        changed
+    }
+
+    /// What the answer to a policy would be, if there were one like this: objects and destinations.
+    pub fn would_answer(&self, spec: BindingPolicySpec) -> (BTreeMap<ObjectId, Modulation>, BTreeSet<Arc<str>>) {
+        let policy = self.resolve(spec);
+        (policy.objects, policy.destinations)
+    }
+
+    /// The names of all policies.
+    pub fn policies(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.policies.keys()
+    }
+
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
+    /// Whether some policy may select objects of a resource.
+    pub fn concerns(&self, resource: &GroupResource) -> bool {
+        self.policies.values().any(|policy| policy.concerns(resource))
+    }
+
+    fn resolve(&self, spec: BindingPolicySpec) -> Policy {
         let mut policy = Policy { spec, ..Policy::default() };
         for (cluster, labels) in &self.clusters {
             if policy.selects(labels) {
@@ -78,11 +108,7 @@ impl Resolution {
                 }
             }
         }
-        let before = self.policies.get(name);
-        let changed =
-            before.is_none_or(|before| before.objects != policy.objects || before.destinations != policy.destinations);
-        self.policies.insert(name.into(), policy);
-        changed
+        policy
     }
 
     /// A policy is gone. Says whether it was there.
@@ -181,7 +207,7 @@ impl Policy {
     }
 
     fn concerns(&self, resource: &GroupResource) -> bool {
-        self.spec.downsync.iter().any(|clause| clause::concerns(clause, resource))
+        clause::policy_concerns(&self.spec, resource)
     }
 
     /// Says whether the object changed the answer. An object that is gone has no facts.

@@ -62,15 +62,6 @@ pub(super) struct Wishes {
 /// Opens the other end anew, whenever this hub begins to be the source.
 pub(super) type OpenWishes = Arc<dyn Fn() -> Wishes + Send + Sync>;
 
-/// For as long as nothing decides what is desired: nothing is, and nobody listens.
-pub(super) fn nothing_desired() -> OpenWishes {
-    Arc::new(|| {
-        let (changes, told) = mpsc::channel(1);
-        let _fits = changes.try_send(Change::Complete);
-        Wishes { changes: told, reports: mpsc::channel(1).0 }
-    })
-}
-
 /// What there is to know about the source for whoever publishes metrics.
 #[derive(Default)]
 pub(super) struct Seen {

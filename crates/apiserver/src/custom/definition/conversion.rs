@@ -1,5 +1,7 @@
 //! How objects are converted between versions.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Errors, forbidden, has, invalid, part, required, text, texts};
@@ -51,9 +53,10 @@ fn review_versions(versions: &[&str], known: bool, errors: &mut Errors) {
     if versions.is_empty() {
         return errors.push(required(path, ""));
     }
+    let mut seen = HashSet::new();
     for (at, version) in versions.iter().enumerate() {
         let here = format!("{path}[{at}]");
-        if versions[..at].contains(version) {
+        if !seen.insert(version) {
             errors.push(invalid(&here, *version, "duplicate version"));
             continue;
         }

@@ -1,6 +1,6 @@
 //! What a definition is held to. What was wrong before a change is not held against it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -55,15 +55,10 @@ impl Options {
             fine
         };
         let conditions = list(part(old, "status"), "conditions");
-        let schema_of = |spec: &Value, name: &str| {
-            let version = list(spec, "versions").iter().find(|version| text(version, "name") == name);
-            version.map(|version| part(version, "schema").clone())
-        };
-        let names = list(spec, "versions").iter().map(|version| text(version, "name"));
-        let unchanged = names.filter(|name| {
-            let old = schema_of(old_spec, name);
-            old.is_some() && schema_of(spec, name) == old
-        });
+        let named = |version| (text(version, "name"), part(version, "schema"));
+        let before: HashMap<&str, &Value> = list(old_spec, "versions").iter().map(named).collect();
+        let versions = list(spec, "versions").iter().map(named);
+        let unchanged = versions.filter(|(name, schema)| before.get(name) == Some(schema)).map(|(name, _)| name);
         Self {
             known_review: reviews.is_empty() || conversion::is_understood(&reviews),
             established: conditions

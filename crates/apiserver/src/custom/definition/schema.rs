@@ -15,6 +15,9 @@ use crate::{
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
+/// Of the keys of a list so many are judged.
+const MAX_KEYS: usize = 64;
+
 /// How a schema is judged.
 #[derive(Clone, Copy)]
 pub(super) struct Judging<'o> {
@@ -347,7 +350,8 @@ impl Walk<'_> {
             let detail = "must be object if parent array's x-kubernetes-list-type is map";
             return self.errors.push(invalid(&format!("{path}.items.type"), kind, detail));
         }
-        for (at, key) in keys.iter().enumerate() {
+        // Each of these errors shows all keys; a list with more of them than this is not told in full.
+        for (at, key) in keys.iter().enumerate().take(MAX_KEYS) {
             match part(items, "properties").get(key) {
                 Some(property) if matches!(text(property, "type"), "array" | "object") => {
                     let path = format!("{path}.items.properties[{key}].type");

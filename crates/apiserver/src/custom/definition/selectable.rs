@@ -1,5 +1,7 @@
 //! Fields that objects can be selected by.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Errors, has, invalid, part, required, text};
@@ -10,7 +12,7 @@ const MOST: usize = 8;
 
 /// Judges selectable fields.
 pub(super) fn validate(fields: &[Value], schema: &Value, path: &str, errors: &mut Errors) {
-    let mut seen: Vec<Vec<&str>> = Vec::new();
+    let mut seen: HashSet<Vec<&str>> = HashSet::new();
     for (at, field) in fields.iter().enumerate() {
         let here = format!("{path}[{at}].jsonPath");
         let json_path = text(field, "jsonPath");
@@ -32,10 +34,8 @@ pub(super) fn validate(fields: &[Value], schema: &Value, path: &str, errors: &mu
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(invalid(&here, json_path, detail));
         }
-        if seen.contains(&names) {
+        if !seen.insert(names) {
             errors.push(FieldError::duplicate(&Path::ROOT.child(&here), json_path));
-        } else {
-            seen.push(names);
         }
     }
     if seen.len() > MOST {

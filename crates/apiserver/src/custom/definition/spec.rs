@@ -3,6 +3,8 @@
 //! Messages speak of a form in which what all versions have in common stands once: `spec.validation` for schemas that are the same,
 //! `spec.versions[i].schema` for others, and likewise with subresources, columns and selectable fields.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -166,10 +168,8 @@ fn deprecation(version: &Value, path: &str, errors: &mut Errors) {
 
 fn version_list(versions: &[Value], common: &Common, errors: &mut Errors) {
     let name_of = |version: &Value| text(version, "name").to_owned();
-    let repeated = versions
-        .iter()
-        .enumerate()
-        .any(|(at, version)| versions[..at].iter().any(|before| name_of(before) == name_of(version)));
+    let mut names = HashSet::new();
+    let repeated = !versions.iter().all(|version| names.insert(text(version, "name")));
     let shown = || {
         dump::versions(
             versions,

@@ -1,5 +1,7 @@
 //! Which part of an old object a part of a new one was, and whether it was changed.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::node::Node;
@@ -12,6 +14,13 @@ pub(super) struct Correlation<'a> {
     pub(super) node: &'a Node,
 }
 
+/// The items that a list had, by their keys.
+pub(super) struct Items<'a> {
+    keys: &'a [String],
+    node: &'a Node,
+    old: HashMap<String, &'a Value>,
+}
+
 impl<'a> Correlation<'a> {
     /// The same for a field; none if the schema does not know the field, or one of both does not have it.
     pub(super) fn field(&self, name: &str) -> Option<Self> {
@@ -19,24 +28,24 @@ impl<'a> Correlation<'a> {
         Some(Self { new, old, node: self.node.field(name)? })
     }
 
-    /// The same for an item of a list; none if items cannot be told apart by keys, or there was no such item.
-    pub(super) fn item(&self, item: &'a Value) -> Option<Self> {
-        let keys = self.node.keys()?;
-        let node = self.node.items.as_deref()?;
-        let fields = item.as_object()?;
-        let is_same = |old: &&Value| {
-            old.as_object()
-                .is_some_and(|old| keys.iter().all(|key| key_of(old, key, node) == key_of(fields, key, node)))
-        };
-        let old = self.old.as_array()?.iter().find(is_same)?;
-        Some(Self { new: item, old, node })
+    /// The items that a list had; none if items cannot be told apart by keys.
+    pub(super) fn items(&self) -> Option<Items<'a>> {
+        let (keys, node) = (self.node.keys()?, self.node.items.as_deref()?);
+        let mut old = HashMap::new();
+        for item in self.old.as_array()? {
+            if let Some(key) = key_of(item, keys, node) {
+                // Of several with the same keys the first counts.
+                old.entry(key).or_insert(item);
+            }
+        }
+        Some(Items { keys, node, old })
     }
 
     /// Whether nothing was changed. Lists that are maps may be in another order.
     pub(super) fn is_unchanged(&self) -> bool {
         match (self.new, self.old) {
-            (Value::Array(new), Value::Array(old)) if new.len() == old.len() => match self.node.keys() {
-                Some(_) => new.iter().all(|item| self.item(item).is_some_and(|item| item.is_unchanged())),
+            (Value::Array(new), Value::Array(old)) if new.len() == old.len() => match self.items() {
+                Some(items) => new.iter().all(|item| items.of(item).is_some_and(|item| item.is_unchanged())),
                 None => new == old,
             },
             (Value::Object(new), Value::Object(old)) if new.len() == old.len() => {
@@ -48,7 +57,18 @@ impl<'a> Correlation<'a> {
     }
 }
 
-/// A key of an item: what it has, or the default.
-fn key_of<'v>(item: &'v serde_json::Map<String, Value>, key: &str, node: &'v Node) -> Option<&'v Value> {
-    item.get(key).or_else(|| node.properties.get(key)?.default.as_ref())
+impl<'a> Items<'a> {
+    /// An item and what it was; none if there was no such item.
+    pub(super) fn of(&self, new: &'a Value) -> Option<Correlation<'a>> {
+        let old = self.old.get(&key_of(new, self.keys, self.node)?)?;
+        Some(Correlation { new, old, node: self.node })
+    }
+}
+
+/// The keys of an item: what it has, or the defaults.
+fn key_of(item: &Value, keys: &[String], node: &Node) -> Option<String> {
+    let fields = item.as_object()?;
+    let default = |key: &String| node.properties.get(key).and_then(|property| property.default.as_ref());
+    let values = keys.iter().map(|key| fields.get(key).or_else(|| default(key)));
+    Some(values.map(|value| value.map(Value::to_string).unwrap_or_default()).collect::<Vec<_>>().join("\n"))
 }

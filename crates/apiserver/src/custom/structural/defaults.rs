@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use super::node::{Additional, Node};
 
+/// No object is filled up with more than this, in bytes: it would be too large to be stored long before.
+const MOST: usize = 16 << 20;
+
 /// Drops nulls that are not allowed, and fills in defaults.
 pub(in crate::custom) fn fill(value: &mut Value, node: &Node) {
     drop_nulls(value, node);
-    fill_in(value, node);
+    Filling { left: MOST }.value(value, node);
 }
 
 /// Drops fields that are null though the schema does not allow it, unless a default takes their place.
@@ -32,40 +35,54 @@ fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-fn fill_in(value: &mut Value, node: &Node) {
-    match value {
-        Value::Object(fields) => {
-            for (name, property) in &node.properties {
-                let Some(default) = &property.default else { continue };
-                if fields.get(name).is_none_or(|value| value.is_null() && !property.nullable) {
-                    fields.insert(name.clone(), default.clone());
-                }
-            }
-            for (name, value) in fields.iter_mut() {
-                match (node.properties.get(name), &node.additional) {
-                    (Some(property), _) => fill_in(value, property),
-                    (None, Additional::Schema(additional)) => item(value, additional),
-                    (None, _) => {}
-                }
-            }
-        }
-        Value::Array(items) => {
-            for value in items {
-                if let Some(node) = &node.items {
-                    item(value, node);
-                }
-            }
-        }
-        _ => {}
-    }
+struct Filling {
+    /// How many bytes may still be filled in.
+    left: usize,
 }
 
-/// An item, or a value of a map: what is null becomes the default, and stays null without one.
-fn item(value: &mut Value, node: &Node) {
-    if value.is_null() && !node.nullable {
-        *value = node.default.clone().unwrap_or_default();
+impl Filling {
+    fn value(&mut self, value: &mut Value, node: &Node) {
+        match value {
+            Value::Object(fields) => {
+                for (name, property) in &node.properties {
+                    if fields.get(name).is_none_or(|value| value.is_null() && !property.nullable)
+                        && let Some(default) = self.default(property)
+                    {
+                        fields.insert(name.clone(), default);
+                    }
+                }
+                for (name, value) in fields.iter_mut() {
+                    match (node.properties.get(name), &node.additional) {
+                        (Some(property), _) => self.value(value, property),
+                        (None, Additional::Schema(additional)) => self.item(value, additional),
+                        (None, _) => {}
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for value in items {
+                    if let Some(node) = &node.items {
+                        self.item(value, node);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
-    fill_in(value, node);
+
+    /// An item, or a value of a map: what is null becomes the default, and stays null without one.
+    fn item(&mut self, value: &mut Value, node: &Node) {
+        if value.is_null() && !node.nullable {
+            *value = self.default(node).unwrap_or_default();
+        }
+        self.value(value, node);
+    }
+
+    fn default(&mut self, node: &Node) -> Option<Value> {
+        let default = node.default.as_ref()?;
+        self.left = self.left.checked_sub(node.default_size)?;
+        Some(default.clone())
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +123,18 @@ mod tests {
             json!({"plain": null, "nullable": null, "default": null, "list": [null, "a"], "map": {"a": null, "b": "c"}, "un": null}),
             json!({"nullable": null, "default": "x", "list": [null, "a"], "map": {"b": "c"}, "un": null}),
         );
+    }
+
+    #[test]
+    fn defaults_do_not_grow_without_bounds() {
+        let large = "x".repeat(1 << 20);
+        let node = Node::read(&json!({"type": "array", "items": {"type": "object", "properties": {
+            "a": {"type": "string", "default": large},
+        }}}));
+        let mut value = json!(vec![json!({}); 10_000]);
+        fill(&mut value, &node.unwrap());
+        let filled = value.as_array().unwrap().iter().filter(|item| item.get("a").is_some()).count();
+        assert!((10..20).contains(&filled), "{filled}");
     }
 
     fn values() -> impl Strategy<Value = Value> {

@@ -7,15 +7,39 @@ use serde_json::{Map, Value};
 use super::node::Node;
 use crate::field::{FieldError, Path, json, quote};
 
+/// Errors beyond so many bytes are not told.
+const MOST: usize = 4 << 20;
+
 /// What is twice in the lists of an object.
-pub(in crate::custom) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(in crate::custom) fn validate(value: &Value, node: &Node) -> Vec<FieldError> {
+    let mut told = Told { errors: Vec::new(), size: 0 };
+    judge(value, node, &Path::ROOT, &mut told);
+    told.errors
+}
+
+struct Told {
+    errors: Vec<FieldError>,
+    size: usize,
+}
+
+impl Told {
+    fn add(&mut self, error: impl FnOnce() -> FieldError) {
+        if self.size < MOST {
+            let error = error();
+            self.size += error.field.len() + error.body.len();
+            self.errors.push(error);
+        }
+    }
+}
+
+fn judge(value: &Value, node: &Node, path: &Path<'_>, told: &mut Told) {
     match value {
-        Value::Array(items) => list(items, node, path, errors),
+        Value::Array(items) => list(items, node, path, told),
         Value::Object(fields) => {
             for (name, value) in fields {
                 match (node.properties.get(name), node.field(name)) {
-                    (Some(property), _) => validate(value, property, &path.child(name), errors),
-                    (None, Some(additional)) => validate(value, additional, &path.key(name), errors),
+                    (Some(property), _) => judge(value, property, &path.child(name), told),
+                    (None, Some(additional)) => judge(value, additional, &path.key(name), told),
                     (None, None) => {}
                 }
             }
@@ -24,27 +48,27 @@ pub(in crate::custom) fn validate(value: &Value, node: &Node, path: &Path<'_>, e
     }
 }
 
-fn list(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn list(items: &[Value], node: &Node, path: &Path<'_>, told: &mut Told) {
     match node.list_type.as_deref() {
         Some("set") => {
             for at in repeated(items.iter()) {
-                errors.push(FieldError::duplicate_shown(&path.index(at), &shown(&items[at])));
+                told.add(|| FieldError::duplicate_shown(&path.index(at), &shown(&items[at])));
             }
         }
-        Some("map") => keyed(items, &node.list_map_keys, path, errors),
+        Some("map") => keyed(items, &node.list_map_keys, path, told),
         _ => {}
     }
     if let Some(node) = &node.items {
         for (at, item) in items.iter().enumerate() {
-            validate(item, node, &path.index(at), errors);
+            judge(item, node, &path.index(at), told);
         }
     }
 }
 
-fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, told: &mut Told) {
     if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
         let detail = "must be an object for an array of list-type map";
-        return errors.push(FieldError::invalid(&path.index(at), items[at].clone(), detail));
+        return told.add(|| FieldError::invalid(&path.index(at), items[at].clone(), detail));
     }
     let key_of = |item: &Value| -> Value {
         let has = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
@@ -52,7 +76,7 @@ fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, errors: &mut Vec<Fie
     };
     let found: Vec<Value> = items.iter().map(key_of).collect();
     for at in repeated(found.iter()) {
-        errors.push(FieldError::duplicate(&path.index(at), found[at].clone()));
+        told.add(|| FieldError::duplicate(&path.index(at), found[at].clone()));
     }
 }
 

@@ -30,6 +30,8 @@ pub(in crate::custom) struct Node {
     pub(in crate::custom) items: Option<Box<Node>>,
     /// A default that is not null.
     pub(in crate::custom) default: Option<Value>,
+    /// About how many bytes the default has.
+    pub(in crate::custom) default_size: usize,
     pub(in crate::custom) list_type: Option<String>,
     pub(in crate::custom) list_map_keys: Vec<String>,
     pub(in crate::custom) map_type: Option<String>,
@@ -101,6 +103,7 @@ impl Node {
         let flag = |key: &str| json.get(key).and_then(Value::as_bool).unwrap_or_default();
         let float = |key: &str| json.get(key).and_then(Value::as_f64);
         let whole = |key: &str| json.get(key).and_then(Value::as_i64);
+        let default = json.get("default").filter(|default| !default.is_null());
         let pattern = json.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty());
         if let Some(pattern) = pattern {
             let size = orrery_cel::pattern::size(pattern);
@@ -137,7 +140,8 @@ impl Node {
             properties,
             additional,
             items,
-            default: json.get("default").filter(|default| !default.is_null()).cloned(),
+            default_size: default.map_or(0, |default| default.to_string().len()),
+            default: default.cloned(),
             list_type: json.get("x-kubernetes-list-type").and_then(Value::as_str).map(str::to_owned),
             list_map_keys: texts(json, "x-kubernetes-list-map-keys"),
             map_type: json.get("x-kubernetes-map-type").and_then(Value::as_str).map(str::to_owned),

@@ -10,15 +10,20 @@ const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// Drops unknown fields, and gives their paths in the order messages have them. The value is a whole object if `is_object`: its
 /// kind and metadata are left alone.
 pub(in crate::custom) fn prune(value: &mut Value, node: &Node, is_object: bool) -> Vec<String> {
-    let mut pruning = Pruning { path: String::new(), dropped: Vec::new() };
+    let mut pruning = Pruning { path: String::new(), dropped: Vec::new(), size: 0 };
     pruning.value(value, Some(node), is_object, node.preserve_unknown);
     pruning.dropped.sort();
     pruning.dropped
 }
 
+/// Paths beyond so many bytes are not told.
+const MOST: usize = 4 << 20;
+
 struct Pruning {
     path: String,
     dropped: Vec<String>,
+    /// How many bytes all paths have.
+    size: usize,
 }
 
 impl Pruning {
@@ -39,7 +44,8 @@ impl Pruning {
                         return true;
                     }
                     let is_told = !is_meta || !self.path.is_empty();
-                    if !preserve && is_told {
+                    if !preserve && is_told && self.size < MOST {
+                        self.size += self.path.len() + name.len();
                         let dot = if self.path.is_empty() { "" } else { "." };
                         self.dropped.push(format!("{}{dot}{name}", self.path));
                     }

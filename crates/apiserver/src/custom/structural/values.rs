@@ -4,6 +4,8 @@ mod alternatives;
 mod found;
 mod scalars;
 
+use std::{cell::Cell, collections::HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -31,18 +33,33 @@ pub(in crate::custom) fn validate(
     prefix: &str,
     formats: Formats,
 ) -> Vec<FieldError> {
-    let mut check = Check { found: Found::default(), formats };
-    let correlation = old.map(|old| Correlation { new: value, old, node });
-    check.correlated(value, node, &Place::ROOT, correlation);
+    let left = Cell::new(MAX_STEPS);
+    let mut check = Check { found: Found::default(), formats, left: &left };
+    check.value(value, node, &Place::ROOT, None);
+    // What an object was matters only if something is wrong with it.
+    if let Some(old) = old.filter(|_| check.found.len() > 0) {
+        check.found = Found::default();
+        check.correlated(value, node, &Place::ROOT, Some(Correlation { new: value, old, node }));
+    }
+    if left.get() == 0 {
+        let message = "it takes too long to validate the object".to_owned();
+        let (kind, body) = (FieldErrorKind::Invalid, format!("Invalid value: \"\": {message}"));
+        check.found.add(Problem { name: String::new(), message, kind, body });
+    }
     check.found.told(prefix)
 }
 
-struct Check {
+/// How often a part of a value is compared with a part of a schema, at most: about a second.
+const MAX_STEPS: u64 = 10_000_000;
+
+struct Check<'c> {
     found: Found,
     formats: Formats,
+    /// How many steps are left.
+    left: &'c Cell<u64>,
 }
 
-impl Check {
+impl Check<'_> {
     /// Judges a value that may be compared with an old one: if nothing was changed, nothing is wrong.
     fn correlated(&mut self, value: &Value, node: &Node, place: &Place<'_>, correlation: Option<Correlation<'_>>) {
         let mark = self.found.len();
@@ -53,6 +70,8 @@ impl Check {
     }
 
     fn value(&mut self, value: &Value, node: &Node, place: &Place<'_>, correlation: Option<&Correlation<'_>>) {
+        let Some(left) = self.left.get().checked_sub(1) else { return };
+        self.left.set(left);
         if value.is_null() {
             self.kind(value, node, place);
             self.enumeration(value, node, place);
@@ -83,8 +102,9 @@ impl Check {
 
     fn list(&mut self, items: &[Value], node: &Node, place: &Place<'_>, correlation: Option<&Correlation<'_>>) {
         if let Some(inner) = &node.items {
+            let before = correlation.and_then(Correlation::items);
             for (at, item) in items.iter().enumerate() {
-                let below = correlation.and_then(|correlation| correlation.item(item));
+                let below = before.as_ref().and_then(|before| before.of(item));
                 self.correlated(item, inner, &place.index(at), below);
             }
         }
@@ -96,8 +116,8 @@ impl Check {
         if let Some(most) = node.max_items.filter(|most| size > *most) {
             self.too_many(place, size, most, format!("{place} in body should have at most {most} items"));
         }
-        let is_repeated = |(at, item): (usize, &Value)| items[..at].contains(item);
-        if node.unique_items && items.iter().enumerate().any(is_repeated) {
+        let mut seen = HashSet::new();
+        if node.unique_items && !items.iter().all(|item| seen.insert(item.to_string())) {
             self.invalid(place, "\"\"".to_owned(), format!("{place} in body shouldn't contain duplicates"));
         }
         self.found.matches += 2;

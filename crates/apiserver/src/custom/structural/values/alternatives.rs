@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Check, Found, Node, Place, Problem};
 use crate::field::{FieldErrorKind, quote};
 
-impl Check {
+impl Check<'_> {
     pub(super) fn alternatives(&mut self, value: &Value, node: &Node, place: &Place<'_>) {
         self.any_of(value, node, place);
         self.one_of(value, node, place);
@@ -79,7 +79,7 @@ impl Check {
 
     /// What is wrong by another schema for the same value. Old values do not count there.
     fn apart(&self, value: &Value, node: &Node, place: &Place<'_>) -> Found {
-        let mut check = Check { found: Found::default(), formats: self.formats };
+        let mut check = Check { found: Found::default(), formats: self.formats, left: self.left };
         check.value(value, node, place, None);
         check.found
     }

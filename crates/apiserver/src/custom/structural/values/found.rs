@@ -72,11 +72,20 @@ pub(super) struct Found {
     messages: HashSet<String>,
     /// How many checks fitted: of several alternatives that all fail, the one with the most is told.
     pub(super) matches: usize,
+    /// How many bytes all of it has.
+    size: usize,
 }
+
+/// More than so many bytes are not told.
+const MOST: usize = 4 << 20;
 
 impl Found {
     pub(super) fn add(&mut self, problem: Problem) {
+        if self.size > MOST {
+            return;
+        }
         if self.messages.insert(problem.message.clone()) {
+            self.size += problem.body.len() + problem.message.len();
             self.problems.push(problem);
         }
     }

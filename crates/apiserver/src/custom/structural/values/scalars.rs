@@ -9,7 +9,7 @@ use crate::{
     gotext,
 };
 
-impl Check {
+impl Check<'_> {
     /// The types a value may have, as messages list them.
     pub(super) fn types<'n>(&self, node: &'n Node) -> &'n str {
         // Defaults are judged by the schema as it is written, in which this is no type.
@@ -79,7 +79,11 @@ impl Check {
 
     /// Judges whether a text is written as its format wants it.
     pub(super) fn formatted(&mut self, text: &str, node: &Node, place: &Place<'_>) {
-        if !formats::is_known(&node.format) {
+        let checked = match self.formats {
+            Formats::Known => formats::is_known(&node.format),
+            Formats::All => formats::is_defined(&node.format),
+        };
+        if !checked {
             return;
         }
         self.found.matches += 1;

@@ -1,0 +1,507 @@
+//! All spaces together: what is seen is sorted, gathered, decided and carried out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::{
+    Client, ResourceExt,
+    core::{ApiResource, DynamicObject},
+};
+use orrery_api::{cluster::PROPERTIES_NAMESPACE, control::BindingPolicySpec, labels::Labels};
+use orrery_works::{
+    ClusterName, ResourceId,
+    source::{Change, Desired, Effect},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Config, Counters, Question, ROOT,
+    feed::{Seen, Sight, Topic, Watch, space_of},
+    path,
+    space::{Space, Watched},
+};
+use crate::{
+    delivery::{Claims, Properties, WorkChange},
+    placement::GroupResource,
+    preview::preview,
+};
+
+/// How much that was seen may wait. Watches wait then, and API servers for them.
+const MAX_SEEN: usize = 1024;
+/// How long to wait before something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How many questions may wait until a space is loaded.
+const MAX_WAITING: usize = 100;
+
+pub(super) struct Fleet {
+    pub(super) config: Config,
+    changes: mpsc::Sender<Change>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) stop: CancellationToken,
+    pub(super) spaces: BTreeMap<Arc<str>, Space>,
+    pub(super) claims: Claims,
+    clusters: BTreeMap<String, (Labels, BTreeMap<String, String>)>,
+    properties: BTreeMap<String, Properties>,
+    works: HashMap<ResourceId, Origin>,
+    /// What is wrong with each Binding, by space and name.
+    pub(super) errors: BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
+    frozen: BTreeSet<(Arc<str>, Arc<str>)>,
+    awaited: BTreeSet<Topic>,
+    waiting: Vec<Question>,
+    complete: bool,
+    starts: u64,
+    tasks: JoinSet<()>,
+    seen: mpsc::Sender<Seen>,
+    sights: Option<mpsc::Receiver<Seen>>,
+    pub(super) began: Instant,
+    due: Option<Instant>,
+}
+
+/// Where a work comes from.
+#[derive(Clone)]
+struct Origin {
+    space: Arc<str>,
+    binding: Arc<str>,
+    number: u32,
+    cluster: Arc<str>,
+}
+
+impl Fleet {
+    pub(super) fn new(
+        config: Config,
+        changes: mpsc::Sender<Change>,
+        counters: Arc<Counters>,
+        stop: CancellationToken,
+    ) -> Self {
+        let (seen, sights) = mpsc::channel(MAX_SEEN);
+        Self {
+            config,
+            changes,
+            counters,
+            stop,
+            spaces: BTreeMap::new(),
+            claims: Claims::default(),
+            clusters: BTreeMap::new(),
+            properties: BTreeMap::new(),
+            works: HashMap::new(),
+            errors: BTreeMap::new(),
+            frozen: BTreeSet::new(),
+            awaited: BTreeSet::from([Topic::Policies, Topic::Clusters, Topic::Properties]),
+            waiting: Vec::new(),
+            complete: false,
+            starts: 0,
+            tasks: JoinSet::new(),
+            seen,
+            sights: Some(sights),
+            began: Instant::now(),
+            due: None,
+        }
+    }
+
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Effect>, mut questions: mpsc::Receiver<Question>) {
+        let Some(mut sights) = self.sights.take() else { return };
+        let (everywhere, inventory) = (self.config.everywhere.clone(), self.config.inventory.clone());
+        self.watch(everywhere, path::policies(), "", Topic::Policies);
+        self.watch(inventory.clone(), path::clusters(), "", Topic::Clusters);
+        self.watch(inventory, path::config_maps(), PROPERTIES_NAMESPACE, Topic::Properties);
+        let (stop, changes) = (self.stop.clone(), self.changes.clone());
+        let (mut reported, mut asked) = (true, true);
+        loop {
+            let due = self.due;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = changes.closed() => break,
+                Some(seen) = sights.recv() => {
+                    self.see(seen);
+                    self.soon();
+                }
+                report = reports.recv(), if reported => match report {
+                    Some(report) => {
+                        self.hear(report);
+                        self.soon();
+                    }
+                    None => reported = false,
+                },
+                question = questions.recv(), if asked => match question {
+                    Some(question) => self.ask(question),
+                    None => asked = false,
+                },
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.due = None;
+                    self.settle().await;
+                }
+            }
+        }
+        self.spaces.values_mut().for_each(Space::end);
+        self.tasks.shutdown().await;
+    }
+
+    /// Something is to be decided after a moment.
+    fn soon(&mut self) {
+        self.due.get_or_insert_with(|| Instant::now() + self.config.debounce);
+    }
+
+    pub(super) fn later(&mut self, pause: Duration) {
+        let due = Instant::now() + pause;
+        self.due = Some(self.due.map_or(due, |known| known.min(due)));
+    }
+
+    fn watch(&mut self, client: Client, resource: ApiResource, namespace: &'static str, topic: Topic) {
+        let watch = Watch { client, resource, namespace, space: ROOT.into(), start: 0, topic };
+        self.tasks.spawn(watch.follow(self.seen.clone()));
+    }
+
+    /// Sorts what was seen.
+    fn see(&mut self, seen: Seen) {
+        match seen.topic {
+            Topic::Policies => self.see_policies(seen.sight),
+            Topic::Clusters => self.see_clusters(seen.sight),
+            Topic::Properties => self.see_properties(seen.sight),
+            topic => {
+                let Some(space) = self.spaces.get_mut(&seen.space) else { return };
+                let current = match &topic {
+                    Topic::Objects(resource) => space.watched.get(resource).map(|watched| watched.start),
+                    _ => Some(space.start),
+                };
+                if current == Some(seen.start) {
+                    space.see(&topic, seen.sight);
+                }
+            }
+        }
+    }
+
+    fn see_policies(&mut self, sight: Sight) {
+        match sight {
+            Sight::Applied(object) => {
+                let name: Arc<str> = space_of(&object).into();
+                if object.metadata.deletion_timestamp.is_some() {
+                    return self.remove_policy(&name, &object.name_any());
+                }
+                self.space(&name).set_policy(&object);
+            }
+            Sight::Deleted(object) => self.remove_policy(space_of(&object), &object.name_any()),
+            Sight::Listed(all) => {
+                let there: BTreeSet<(&str, &str)> =
+                    all.iter().map(|(space, _, name)| (&**space, name.as_str())).collect();
+                for (name, space) in &mut self.spaces {
+                    let gone = space.policies.keys().filter(|policy| !there.contains(&(&**name, &***policy)));
+                    for policy in gone.cloned().collect::<Vec<_>>() {
+                        space.remove_policy(&policy);
+                    }
+                }
+                self.awaited.remove(&Topic::Policies);
+            }
+            Sight::Failed { absent, error } => self.failed(Topic::Policies, absent, &error),
+        }
+    }
+
+    fn remove_policy(&mut self, space: &str, policy: &str) {
+        if let Some(space) = self.spaces.get_mut(space) {
+            space.remove_policy(policy);
+        }
+    }
+
+    fn see_clusters(&mut self, sight: Sight) {
+        match sight {
+            Sight::Applied(object) => {
+                let facts = (object.labels().clone(), annotations(&object));
+                let name = object.name_any();
+                for space in self.spaces.values_mut() {
+                    space.delivery.set_cluster(&name, facts.0.clone(), facts.1.clone());
+                }
+                self.clusters.insert(name, facts);
+            }
+            Sight::Deleted(object) => self.remove_cluster(&object.name_any()),
+            Sight::Listed(all) => {
+                let there: BTreeSet<&str> = all.iter().map(|(_, _, name)| name.as_str()).collect();
+                let gone = self.clusters.keys().filter(|name| !there.contains(name.as_str()));
+                for name in gone.cloned().collect::<Vec<_>>() {
+                    self.remove_cluster(&name);
+                }
+                self.awaited.remove(&Topic::Clusters);
+            }
+            Sight::Failed { absent, error } => self.failed(Topic::Clusters, absent, &error),
+        }
+    }
+
+    fn remove_cluster(&mut self, name: &str) {
+        self.clusters.remove(name);
+        self.spaces.values_mut().for_each(|space| space.delivery.remove_cluster(name));
+    }
+
+    fn see_properties(&mut self, sight: Sight) {
+        match sight {
+            Sight::Applied(object) => self.set_properties(&object.name_any(), Some(properties(&object.data))),
+            Sight::Deleted(object) => self.set_properties(&object.name_any(), None),
+            Sight::Listed(all) => {
+                let there: BTreeSet<&str> = all.iter().map(|(_, _, name)| name.as_str()).collect();
+                let gone = self.properties.keys().filter(|name| !there.contains(name.as_str()));
+                for name in gone.cloned().collect::<Vec<_>>() {
+                    self.set_properties(&name, None);
+                }
+                self.awaited.remove(&Topic::Properties);
+            }
+            Sight::Failed { absent, error } => self.failed(Topic::Properties, absent, &error),
+        }
+    }
+
+    fn set_properties(&mut self, name: &str, properties: Option<Properties>) {
+        for space in self.spaces.values_mut() {
+            space.delivery.set_properties(name, properties.clone());
+        }
+        match properties {
+            Some(properties) => drop(self.properties.insert(name.to_owned(), properties)),
+            None => drop(self.properties.remove(name)),
+        }
+    }
+
+    fn failed(&mut self, topic: Topic, absent: bool, error: &str) {
+        tracing::debug!(?topic, error, "cannot watch");
+        if absent {
+            self.awaited.remove(&topic);
+        }
+    }
+
+    /// The space of this name, whose watches begin when it is first asked for.
+    fn space(&mut self, name: &Arc<str>) -> &mut Space {
+        if !self.spaces.contains_key(name) {
+            self.starts += 1;
+            let mut space = Space::new(name, (self.config.space)(name), self.config.delivery);
+            space.start = self.starts;
+            for (cluster, (labels, annotations)) in &self.clusters {
+                space.delivery.set_cluster(cluster, labels.clone(), annotations.clone());
+            }
+            for (cluster, properties) in &self.properties {
+                space.delivery.set_properties(cluster, Some(properties.clone()));
+            }
+            for (topic, resource) in [
+                (Topic::Transforms, path::transforms()),
+                (Topic::Collectors, path::collectors()),
+                (Topic::Namespaces, path::namespaces()),
+                (Topic::Definitions, path::definitions()),
+            ] {
+                space.awaited.insert(topic.clone());
+                let client = space.client.clone();
+                let watch =
+                    Watch { client, resource, namespace: "", space: Arc::clone(name), start: self.starts, topic };
+                space.tasks.push(self.tasks.spawn(watch.follow(self.seen.clone())));
+            }
+            self.spaces.insert(Arc::clone(name), space);
+        }
+        self.spaces.get_mut(name).expect("it was put there")
+    }
+
+    /// Takes in what a cluster reports.
+    fn hear(&mut self, report: Effect) {
+        match report {
+            Effect::Status { id, status, .. } => {
+                let Some(origin) = self.works.get(&id).cloned() else { return };
+                let now = (self.config.clock)();
+                let Some(space) = self.spaces.get_mut(&origin.space) else { return };
+                let objects = space.delivery.objects_of(&origin.binding, origin.number, &origin.cluster);
+                let changed = space.reports.hear(&origin.cluster, &objects, &status, now);
+                space.unreported.extend(changed);
+            }
+            Effect::Gone { id } => drop(self.works.remove(&id)),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        if self.waiting.len() >= MAX_WAITING {
+            // Whoever asked hears that there is no answer.
+            return;
+        }
+        let given = question.asked.given.iter().filter_map(|given| BindingPolicySpec::deserialize(&given["spec"]).ok());
+        let given: Vec<BindingPolicySpec> = given.collect();
+        let space = self.space(&question.space.as_str().into());
+        if !given.is_empty() {
+            space.supposed = given;
+            space.rediscover = true;
+        }
+        self.waiting.push(question);
+        self.soon();
+    }
+
+    /// Decides what is to be decided and carries it out.
+    async fn settle(&mut self) {
+        if !self.awaited.is_empty() {
+            return;
+        }
+        let names: Vec<Arc<str>> = self.spaces.keys().cloned().collect();
+        for name in &names {
+            self.prepare(name).await;
+        }
+        // What is decided in one space may touch another.
+        for _ in 0..=names.len() {
+            let dirty = |name: &&Arc<str>| {
+                self.spaces.get(*name).is_some_and(|space| space.is_loaded() && space.delivery.is_dirty())
+            };
+            let dirty: Vec<Arc<str>> = names.iter().filter(dirty).cloned().collect();
+            if dirty.is_empty() {
+                break;
+            }
+            for name in dirty {
+                self.settle_space(&name).await;
+            }
+        }
+        for name in &names {
+            self.tell_states(name).await;
+        }
+        self.answer();
+        self.spaces.retain(|name, space| {
+            let asked = self.waiting.iter().any(|question| *question.space == **name);
+            let needed = !space.policies.is_empty() || asked || space.delivery.is_dirty();
+            if !needed {
+                space.end();
+            }
+            needed
+        });
+        if !self.complete && self.spaces.values().all(Space::is_loaded) {
+            self.complete = self.changes.send(Change::Complete).await.is_ok();
+        }
+        self.counters.frozen.store(self.frozen.len() as u64, Relaxed);
+        self.counters.errors.store(self.errors.values().map(Vec::len).sum::<usize>() as u64, Relaxed);
+    }
+
+    /// Takes in what is stored, and watches what is to be watched.
+    async fn prepare(&mut self, name: &Arc<str>) {
+        let Some(space) = self.spaces.get_mut(name) else { return };
+        if !space.restored {
+            match space.restore().await {
+                Ok(()) => space.restored = true,
+                Err(error) => {
+                    tracing::warn!(space = %name, %error, "cannot read what is stored of a space");
+                    return self.later(RETRY);
+                }
+            }
+        }
+        if !space.rediscover {
+            return;
+        }
+        let kinds = match space.kinds().await {
+            Ok(kinds) => kinds,
+            Err(error) => {
+                tracing::warn!(space = %name, %error, "cannot find out which kinds a space has");
+                return self.later(RETRY);
+            }
+        };
+        space.rediscover = false;
+        let watched: Vec<GroupResource> = space.watched.keys().cloned().collect();
+        for resource in watched.iter().filter(|resource| !kinds.contains_key(*resource)) {
+            space.stop_watching(resource);
+        }
+        for (key, resource) in kinds {
+            if space.watched.get(&key).is_some_and(|watched| watched.resource == resource) {
+                continue;
+            }
+            space.stop_watching(&key);
+            self.starts += 1;
+            let topic = Topic::Objects(key.clone());
+            space.awaited.insert(topic.clone());
+            let watch = Watch {
+                client: space.client.clone(),
+                resource: resource.clone(),
+                namespace: "",
+                space: Arc::clone(name),
+                start: self.starts,
+                topic,
+            };
+            let task = self.tasks.spawn(watch.follow(self.seen.clone()));
+            space.watched.insert(key, Watched { resource, task, start: self.starts, objects: HashMap::new() });
+        }
+    }
+
+    async fn settle_space(&mut self, name: &Arc<str>) {
+        let Some(space) = self.spaces.get_mut(name) else { return };
+        let settled = space.delivery.settle(&mut self.claims);
+        Counters::add(&self.counters.rendered, settled.rendered);
+        space.note_states(&settled);
+        for (holder, object) in &settled.elsewhere {
+            if let Some(other) = self.spaces.get_mut(&holder.space) {
+                other.delivery.touch_claim(&holder.binding, object);
+            }
+        }
+        if !self.store(name, &settled).await {
+            return;
+        }
+        for change in settled.works {
+            if !self.tell(name, change).await {
+                return;
+            }
+        }
+        for (binding, errors) in settled.errors {
+            let key = (Arc::clone(name), Arc::clone(&binding));
+            if settled.frozen.contains(&binding) {
+                self.frozen.insert(key.clone());
+            } else {
+                self.frozen.remove(&key);
+            }
+            self.tell_errors(name, &binding, &errors).await;
+            self.errors.insert(key, errors);
+        }
+        for binding in settled.bindings.keys() {
+            let key = (Arc::clone(name), Arc::clone(binding));
+            let gone = self.spaces.get(name).is_none_or(|space| !space.bindings.contains_key(binding));
+            if gone {
+                self.errors.remove(&key);
+                self.frozen.remove(&key);
+            }
+        }
+    }
+
+    /// Tells a change. Says whether anybody listens.
+    async fn tell(&mut self, space: &Arc<str>, change: WorkChange) -> bool {
+        let change = match change {
+            WorkChange::Put { id, cluster, name, bundle, binding, number } => {
+                let Ok(to) = ClusterName::new(&*cluster) else {
+                    tracing::warn!(%cluster, "a cluster has a name that no event can carry");
+                    return true;
+                };
+                Counters::add(&self.counters.told, 1);
+                let origin = Origin { space: Arc::clone(space), binding, number, cluster };
+                self.works.insert(id.clone(), origin);
+                Change::Put(Desired { id, cluster: to, name, bundle })
+            }
+            WorkChange::Keep(id) => Change::Keep(id),
+            WorkChange::Delete(id) => Change::Delete(id),
+        };
+        self.changes.send(change).await.is_ok()
+    }
+
+    /// Answers the questions about spaces that are loaded.
+    fn answer(&mut self) {
+        for question in std::mem::take(&mut self.waiting) {
+            match self.spaces.get(question.space.as_str()).filter(|space| space.is_loaded() && space.restored) {
+                Some(space) => {
+                    // Whoever asked may have gone.
+                    let _gone = question.answer.send(preview(&space.delivery, &self.claims, &question.asked));
+                }
+                None => self.waiting.push(question),
+            }
+        }
+    }
+}
+
+fn annotations(object: &DynamicObject) -> BTreeMap<String, String> {
+    object.annotations().clone()
+}
+
+fn properties(data: &Value) -> Properties {
+    let strings = data["data"].as_object().into_iter().flatten();
+    let strings = strings.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let bytes = data["binaryData"].as_object().into_iter().flatten();
+    let bytes = bytes.filter_map(|(name, value)| Some((name.clone(), STANDARD.decode(value.as_str()?).ok()?)));
+    Properties { data: strings.collect(), binary_data: bytes.collect() }
+}

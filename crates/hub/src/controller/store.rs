@@ -1,0 +1,137 @@
+//! What is stored before works are told, and what is said about Bindings after.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    Counters,
+    fleet::Fleet,
+    path,
+    space::{Space, Written},
+    write,
+};
+use crate::delivery::{BindingChange, Settled};
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+
+impl Fleet {
+    /// Stores Bindings and ledgers. Says whether works may be told.
+    pub(super) async fn store(&mut self, name: &Arc<str>, settled: &Settled) -> bool {
+        let (stop, counters) = (self.stop.clone(), Arc::clone(&self.counters));
+        let failed = || Counters::add(&counters.failed_writes, 1);
+        let Some(space) = self.spaces.get_mut(name) else { return false };
+        for (binding, change) in &settled.bindings {
+            match change {
+                BindingChange::Spec { policy, spec } => {
+                    let owner = space.policies.get(policy).map(|policy| Arc::clone(&policy.uid)).unwrap_or_default();
+                    let frame = json!({"metadata": {"ownerReferences": [{
+                        "apiVersion": path::policies().api_version, "kind": "BindingPolicy", "name": &**policy,
+                        "uid": &*owner, "controller": true, "blockOwnerDeletion": false,
+                    }]}});
+                    let spec = serde_json::to_value(spec).unwrap_or_default();
+                    let fields = json!({"spec": {
+                        "workload": {
+                            "clusterScope": spec["workload"]["clusterScope"], "namespaceScope": spec["workload"]["namespaceScope"],
+                        },
+                        "destinations": spec["destinations"],
+                    }});
+                    let resource = path::bindings();
+                    let attempt = || write::ensure(&space.client, &resource, "", binding, &frame, &fields);
+                    match write::persist("a Binding", &stop, failed, attempt).await {
+                        Some(stored) => {
+                            space.bindings.insert(Arc::clone(binding), Written::of_value(&stored));
+                        }
+                        None if stop.is_cancelled() => return false,
+                        None => {}
+                    }
+                    space.policies_judged.insert(Arc::clone(policy));
+                }
+                BindingChange::Removed => {
+                    let path = path::object(&path::bindings(), "", binding);
+                    write::persist("a Binding", &stop, failed, || write::delete(&space.client, &path)).await;
+                    let path = path::object(&path::ledgers(), "", binding);
+                    write::persist("a WorkLedger", &stop, failed, || write::delete(&space.client, &path)).await;
+                    space.bindings.remove(binding);
+                }
+            }
+        }
+        for (binding, ledger) in &settled.ledgers {
+            let owner = space.bindings.get(binding).map(|binding| Arc::clone(&binding.uid)).unwrap_or_default();
+            let frame = json!({"metadata": {"ownerReferences": [{
+                "apiVersion": path::bindings().api_version, "kind": "Binding", "name": &**binding, "uid": &*owner,
+            }]}});
+            let ledger = serde_json::to_value(ledger).unwrap_or_default();
+            let fields =
+                json!({"spec": {"binding": ledger["binding"], "boxes": ledger["boxes"], "kept": ledger["kept"]}});
+            let resource = path::ledgers();
+            let attempt = || write::ensure(&space.client, &resource, "", binding, &frame, &fields);
+            if write::persist("a WorkLedger", &stop, failed, attempt).await.is_none() && stop.is_cancelled() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes what is wrong with a Binding, if that is not what its status says.
+    pub(super) async fn tell_errors(&mut self, name: &Arc<str>, binding: &Arc<str>, errors: &[String]) {
+        let (stop, counters) = (self.stop.clone(), Arc::clone(&self.counters));
+        let failed = || Counters::add(&counters.failed_writes, 1);
+        let now = (self.config.clock)();
+        let Some(space) = self.spaces.get_mut(name) else { return };
+        let Some(written) = space.bindings.get_mut(binding) else { return };
+        let status = status(written.generation, &[("errors", errors)]);
+        if says(&written.status, &status) {
+            return;
+        }
+        let is_news = !errors.is_empty() && written.status["errors"] != json!(errors);
+        let path = format!("{}/status", path::object(&path::bindings(), "", binding));
+        let part = json!({"status": status});
+        let attempt = || write::merge(&space.client, &path, &part);
+        if let Some(Some(stored)) = write::persist("the status of a Binding", &stop, failed, attempt).await {
+            written.status = stored.get("status").cloned().unwrap_or_default();
+        }
+        if is_news {
+            let event = event(binding, written, &errors[0], &now.to_string());
+            let attempt = || write::send(&space.client, http::Method::POST, EVENTS, "application/json", Some(&event));
+            write::persist("an Event", &stop, failed, attempt).await;
+        }
+        if let Some(policy) = policy_of(space, binding) {
+            space.policies_judged.insert(policy);
+        }
+    }
+}
+
+/// A status with lists that are absent when they are empty.
+pub(super) fn status(generation: i64, lists: &[(&str, &[String])]) -> Value {
+    let mut status = json!({"observedGeneration": generation});
+    for (name, list) in lists {
+        status[*name] = if list.is_empty() { Value::Null } else { json!(list) };
+    }
+    status
+}
+
+/// Whether merging would change nothing.
+pub(super) fn says(known: &Value, status: &Value) -> bool {
+    let fields = status.as_object().into_iter().flatten();
+    known.is_object() && fields.into_iter().all(|(name, value)| known.get(name).unwrap_or(&Value::Null) == value)
+}
+
+/// The policy that a Binding belongs to.
+pub(super) fn policy_of(space: &Space, binding: &str) -> Option<Arc<str>> {
+    let whole = space.policies.get_key_value(binding).map(|(name, _)| Arc::clone(name));
+    whole.or_else(|| space.policies.get_key_value(binding.rsplit_once("--")?.0).map(|(name, _)| Arc::clone(name)))
+}
+
+fn event(binding: &str, written: &Written, message: &str, now: &str) -> Value {
+    let uid = written.uid.get(..8).unwrap_or(&written.uid);
+    let seconds = now.split('.').next().unwrap_or(now).trim_end_matches('Z');
+    json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"generateName": format!("{}.{uid}.", binding.get(..100).unwrap_or(binding)), "namespace": "default"},
+        "involvedObject": {"apiVersion": path::bindings().api_version, "kind": "Binding", "name": binding, "uid": &*written.uid},
+        "type": "Warning", "reason": "NotSent", "message": message.get(..1000).unwrap_or(message),
+        "source": {"component": "orrery-hub"}, "reportingComponent": "orrery-hub", "reportingInstance": "",
+        "firstTimestamp": format!("{seconds}Z"), "lastTimestamp": format!("{seconds}Z"), "count": 1,
+    })
+}

@@ -1,0 +1,132 @@
+//! Writes through the Kubernetes API: each says what should be there, and makes it so in one request where it can.
+
+use std::{future::Future, time::Duration};
+
+use http::{Method, Request};
+use kube::{Client, core::ApiResource};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::path;
+
+/// The pause before a write is tried again. Doubles up to [`PAUSE_AT_MOST`].
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_AT_MOST: Duration = Duration::from_secs(10);
+
+/// Asks for something and reads the answer.
+pub(super) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: Option<&Value>,
+) -> Result<Value, kube::Error> {
+    let body = body.map(|body| serde_json::to_vec(body).expect("a value can be written")).unwrap_or_default();
+    let request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
+    client.request(request.body(body).map_err(kube::Error::HttpError)?).await
+}
+
+pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
+    absent_as_none(send(client, Method::GET, path, "application/json", None).await)
+}
+
+/// Merges a part of an object. Nothing when it is not there.
+pub(super) async fn merge(client: &Client, path: &str, part: &Value) -> Result<Option<Value>, kube::Error> {
+    absent_as_none(send(client, Method::PATCH, path, "application/merge-patch+json", Some(part)).await)
+}
+
+/// Replaces the whole status of an object, whether or not its kind has a subresource for it.
+pub(super) async fn set_status(client: &Client, path: &str, status: &Value) -> Result<(), kube::Error> {
+    let patch = json!([{"op": "add", "path": "/status", "value": status}]);
+    let json_patch = "application/json-patch+json";
+    let of_its_own =
+        absent_as_none(send(client, Method::PATCH, &format!("{path}/status"), json_patch, Some(&patch)).await)?;
+    if of_its_own.is_none() {
+        absent_as_none(send(client, Method::PATCH, path, json_patch, Some(&patch)).await)?;
+    }
+    Ok(())
+}
+
+/// Makes an object have these fields: merges them, or creates it. `fields` are those beside what `frame` has, which is only
+/// written when it is made.
+pub(super) async fn ensure(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
+    name: &str,
+    frame: &Value,
+    fields: &Value,
+) -> Result<Value, kube::Error> {
+    if let Some(found) = merge(client, &path::object(resource, namespace, name), fields).await? {
+        return Ok(found);
+    }
+    let mut object = frame.clone();
+    object["apiVersion"] = resource.api_version.as_str().into();
+    object["kind"] = resource.kind.as_str().into();
+    object["metadata"]["name"] = name.into();
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = namespace.into();
+    }
+    for (field, value) in fields.as_object().into_iter().flatten() {
+        object[field] = without_nulls(value.clone());
+    }
+    send(client, Method::POST, &path::collection(resource, namespace), "application/json", Some(&object)).await
+}
+
+pub(super) async fn delete(client: &Client, path: &str) -> Result<(), kube::Error> {
+    absent_as_none(send(client, Method::DELETE, path, "application/json", None).await).map(drop)
+}
+
+/// Tries until it works, until it is clear that it never will, or until told to stop. Says what was answered.
+pub(super) async fn persist<T, F: Future<Output = Result<T, kube::Error>>>(
+    what: &str,
+    stop: &CancellationToken,
+    failed: impl Fn(),
+    attempt: impl Fn() -> F,
+) -> Option<T> {
+    let mut pause = PAUSE;
+    loop {
+        let error = tokio::select! {
+            () = stop.cancelled() => return None,
+            tried = attempt() => match tried {
+                Ok(answer) => return Some(answer),
+                Err(error) => error,
+            },
+        };
+        failed();
+        if is_final(&error) {
+            tracing::warn!(%error, "cannot write {what}");
+            return None;
+        }
+        tracing::warn!(%error, ?pause, "cannot write {what} now");
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = sleep(pause) => pause = (pause * 2).min(PAUSE_AT_MOST),
+        }
+    }
+}
+
+/// Whether the same write would be refused again.
+fn is_final(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 405 | 413 | 415 | 422))
+}
+
+fn absent_as_none(answer: Result<Value, kube::Error>) -> Result<Option<Value>, kube::Error> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A merge removes what is null; what is made new must not have it.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        other => other,
+    }
+}

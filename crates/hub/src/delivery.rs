@@ -1,0 +1,400 @@
+//! What a workload space sends where: Bindings, works and errors, kept up to date one change at a time.
+//!
+//! Flow: what is known of the space and of its inventory is told to a [`Delivery`]; then [`Delivery::settle`] answers, for all that
+//! changed since, what must be stored and what must be sent. Preview asks the same state without changing it.
+//!
+//! Guarantees:
+//!
+//! 1. The result depends on what is known and on what was sent last, not on the order of changes.
+//! 2. A change renders the works that depend on it and no others: an object those it travels in, a CustomTransform those of its kind,
+//!    properties the customised ones of their cluster, labels of clusters and namespaces those that come or go.
+//! 3. Anything that cannot be rendered holds back every change of its Binding; clusters keep the last good state, which the ledger
+//!    remembers.
+//! 4. An object keeps the box it travels in as long as it fits; adding and removing objects moves no other.
+//!
+//! Assumptions: ledgers are stored before works are sent. Everything known is told before the first settling.
+
+mod bound;
+mod claims;
+mod inventory;
+mod objects;
+mod settle;
+mod transforms;
+mod work;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound as Range,
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use orrery_api::{
+    control::{BindingPolicySpec, BindingSpec, CustomTransformSpec, Modulation},
+    labels::Labels,
+    ledger::WorkLedgerSpec,
+    work::MAX_MANIFEST_BYTES,
+};
+use orrery_works::{Bundle, ResourceId};
+use serde_json::Value;
+
+use self::{
+    bound::{Around, Bound, Dirt},
+    inventory::Inventory,
+    objects::Objects,
+    transforms::Transforms,
+};
+pub use self::{
+    claims::{Claims, Holder},
+    inventory::Properties,
+    settle::{BindingChange, Settled},
+    transforms::TransformChange,
+};
+use crate::{
+    pack::Limits,
+    placement::{Answer, GroupResource, ObjectFacts, ObjectId, Resolution, Touched, parts},
+    transform::{Manifest, custom::Verdict},
+};
+
+/// How works are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// What one work carries at most.
+    pub limits: Limits,
+    /// What the list of one Binding may take.
+    pub max_binding_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            limits: Limits { bytes: MAX_MANIFEST_BYTES, count: usize::MAX },
+            max_binding_bytes: parts::MAX_WORKLOAD_BYTES,
+        }
+    }
+}
+
+/// A change of what clusters should have, for whatever carries it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkChange {
+    /// A work is wanted with this content.
+    Put {
+        /// Its id.
+        id: ResourceId,
+        /// Where.
+        cluster: Arc<str>,
+        /// Its name at the source.
+        name: Arc<str>,
+        /// What it carries.
+        bundle: Arc<Bundle>,
+        /// The Binding it comes from.
+        binding: Arc<str>,
+        /// Its box in that Binding.
+        number: u32,
+    },
+    /// A work may exist and is to stay as it is: what it should carry is not known now.
+    Keep(ResourceId),
+    /// A work is not wanted any more.
+    Delete(ResourceId),
+}
+
+/// A BindingPolicy as far as it is not its spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFacts {
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// What is known of a workload space and its inventory, and what was told last.
+#[derive(Debug)]
+pub struct Delivery {
+    space: Arc<str>,
+    config: Config,
+    resolution: Resolution,
+    policies: BTreeMap<Arc<str>, PolicyFacts>,
+    objects: Objects,
+    transforms: Transforms,
+    inventory: Inventory,
+    /// By policy and part.
+    bindings: BTreeMap<(Arc<str>, u32), Bound>,
+    dirty: BTreeMap<Arc<str>, PolicyDirt>,
+}
+
+/// What changed of a policy's answer.
+#[derive(Debug, Default)]
+struct PolicyDirt {
+    /// Which objects and clusters it has.
+    members: bool,
+    inside: Dirt,
+}
+
+impl Delivery {
+    /// A space of which nothing is known yet.
+    pub fn new(space: &str, config: Config) -> Self {
+        Self {
+            space: space.into(),
+            config,
+            resolution: Resolution::default(),
+            policies: BTreeMap::new(),
+            objects: Objects::default(),
+            transforms: Transforms::default(),
+            inventory: Inventory::default(),
+            bindings: BTreeMap::new(),
+            dirty: BTreeMap::new(),
+        }
+    }
+
+    /// What a program before this one stored about a Binding: its spec and its ledger, as far as they are there.
+    pub fn restore(
+        &mut self,
+        policy: &str,
+        part: u32,
+        facts: &PolicyFacts,
+        spec: Option<BindingSpec>,
+        ledger: Option<&WorkLedgerSpec>,
+    ) {
+        let policy: Arc<str> = policy.into();
+        let mut bound = Bound::new(self.holder(&policy, part, facts), part, &facts.uid);
+        bound.restore(spec, ledger);
+        self.bindings.insert((policy, part), bound);
+    }
+
+    /// What is known of a policy beside its spec.
+    pub fn policy(&self, name: &str) -> Option<&PolicyFacts> {
+        self.policies.get(name)
+    }
+
+    /// The names of all namespaces that are known.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.resolution.namespaces()
+    }
+
+    /// The objects over whose states a StatusCollector is run.
+    pub fn collected_by(&self, collector: &str) -> BTreeSet<ObjectId> {
+        let names = |modulation: &Modulation| modulation.status_collectors.iter().any(|name| name == collector);
+        let answers = self.resolution.policies().filter_map(|policy| self.resolution.answer(policy));
+        let objects = answers.flat_map(|answer| answer.objects.iter());
+        objects.filter(|(_, modulation)| names(modulation)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether some policy may select objects of a resource: only those need to be told.
+    pub fn concerns(&self, resource: &GroupResource) -> bool {
+        self.resolution.concerns(resource)
+    }
+
+    /// A policy was made or changed.
+    pub fn set_policy(&mut self, name: &str, facts: PolicyFacts, spec: BindingPolicySpec) {
+        let name: Arc<str> = name.into();
+        let before = self.policies.insert(Arc::clone(&name), facts.clone());
+        let is_another = before.is_some_and(|before| before.uid != facts.uid);
+        if self.resolution.set_policy(&name, spec) || is_another || !self.has_bindings(&name) {
+            self.dirty.entry(name).or_default().members = true;
+        }
+    }
+
+    /// A policy is gone.
+    pub fn remove_policy(&mut self, name: &str) {
+        if self.policies.remove(name).is_some() {
+            self.resolution.remove_policy(name);
+            self.dirty.entry(name.into()).or_default().members = true;
+        }
+    }
+
+    /// An object was made or changed.
+    pub fn set_object(&mut self, id: ObjectId, version: &str, labels: Labels, object: Value) {
+        let changed = self.objects.set(&id, object);
+        let touched = self.resolution.set_object(id.clone(), ObjectFacts { version: version.into(), labels });
+        self.touch(touched);
+        if changed {
+            self.touch_object(&id);
+        }
+    }
+
+    /// An object is gone.
+    pub fn remove_object(&mut self, id: &ObjectId) {
+        let touched = self.resolution.remove_object(id);
+        self.touch(touched);
+        self.objects.remove(id);
+    }
+
+    /// A namespace was made or its labels changed.
+    pub fn set_namespace(&mut self, name: &str, labels: Labels) {
+        let touched = self.resolution.set_namespace(name, labels);
+        self.touch(touched);
+    }
+
+    /// A namespace is gone.
+    pub fn remove_namespace(&mut self, name: &str) {
+        let touched = self.resolution.remove_namespace(name);
+        self.touch(touched);
+    }
+
+    /// A cluster joined or changed.
+    pub fn set_cluster(&mut self, name: &str, labels: Labels, annotations: BTreeMap<String, String>) {
+        let changed = self.inventory.set_cluster(name, labels.clone(), annotations);
+        let touched = self.resolution.set_cluster(name, labels);
+        self.touch(touched);
+        if changed {
+            self.touch_cluster(name);
+        }
+    }
+
+    /// A cluster left.
+    pub fn remove_cluster(&mut self, name: &str) {
+        let touched = self.resolution.remove_cluster(name);
+        self.touch(touched);
+        self.inventory.remove_cluster(name);
+    }
+
+    /// The properties of a cluster were made, changed, or are gone.
+    pub fn set_properties(&mut self, cluster: &str, properties: Option<Properties>) {
+        if self.inventory.set_properties(cluster, properties) {
+            self.touch_cluster(cluster);
+        }
+    }
+
+    /// A CustomTransform was made, changed, or is gone. Answers about which of them something else is to be said.
+    pub fn set_transform(&mut self, name: &str, spec: Option<CustomTransformSpec>) -> BTreeSet<String> {
+        let change = self.transforms.set(name, spec);
+        for resource in &change.resources {
+            self.objects.transform_anew(resource);
+            for (policy, id) in self.selected(resource) {
+                self.dirty.entry(policy).or_default().inside.objects.insert(id);
+            }
+        }
+        change.judged
+    }
+
+    /// What there is to say about a CustomTransform.
+    pub fn verdict(&self, name: &str) -> Option<&Verdict> {
+        self.transforms.verdict(name)
+    }
+
+    /// A Binding of another space decided something over an object that a Binding of this space sends too.
+    pub fn touch_claim(&mut self, binding: &str, object: &ObjectId) {
+        let found = self.bindings.iter().find(|(_, bound)| &*bound.holder.binding == binding);
+        if let Some(((policy, _), _)) = found {
+            self.dirty.entry(Arc::clone(policy)).or_default().inside.objects.insert(object.clone());
+        }
+    }
+
+    /// Whether anything changed that was not settled.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The objects of a Binding, with what is asked for each, and its clusters.
+    pub fn binding(&self, policy: &str, part: u32) -> Option<Answer<'_>> {
+        let bound = self.bindings.get(&(policy.into(), part))?;
+        Some(Answer { objects: bound.objects(), destinations: bound.destinations() })
+    }
+
+    /// What a policy asks for an object, and to which clusters it sends it.
+    pub fn asked<'a>(
+        &'a self,
+        id: &'a ObjectId,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Modulation, &'a BTreeSet<Arc<str>>)> {
+        self.resolution.policies().filter_map(move |policy| {
+            let answer = self.resolution.answer(policy)?;
+            Some((policy, answer.objects.get(id)?, answer.destinations))
+        })
+    }
+
+    /// The objects of a work that was told last.
+    pub fn objects_of(&self, binding: &str, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
+        let bound = self.bindings.values().find(|bound| &*bound.holder.binding == binding);
+        bound.map(|bound| bound.objects_of(number, cluster)).unwrap_or_default()
+    }
+
+    pub(crate) fn resolution(&self) -> &Resolution {
+        &self.resolution
+    }
+
+    pub(crate) fn manifest(&self, id: &ObjectId) -> Option<&Arc<Manifest>> {
+        self.objects.manifest(id, &self.transforms)
+    }
+
+    pub(crate) fn data(&self, cluster: &str) -> Option<&Arc<orrery_gotemplate::Data>> {
+        self.inventory.data(cluster)
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.config.limits
+    }
+
+    /// The JSON of an object as a policy sent it to a cluster last.
+    pub(crate) fn sent(&self, policy: &str, id: &ObjectId, cluster: &Arc<str>) -> Option<&str> {
+        self.parts(policy).find_map(|bound| bound.sent(id, cluster))
+    }
+
+    /// The objects that a policy sent to each cluster last.
+    pub(crate) fn sent_everywhere(&self, policy: &str) -> BTreeSet<(ObjectId, Arc<str>)> {
+        let of = |bound: &Bound| {
+            let clusters = bound.clusters_with_works();
+            let pairs = clusters
+                .iter()
+                .flat_map(|cluster| bound.sent_objects(cluster).map(move |id| (id.clone(), Arc::clone(cluster))));
+            pairs.collect::<Vec<_>>()
+        };
+        self.parts(policy).flat_map(of).collect()
+    }
+
+    /// Whether a policy leaves an object to an older Binding in a cluster.
+    pub(crate) fn is_left_out(&self, claims: &Claims, policy: &str, id: &ObjectId, cluster: &str) -> bool {
+        self.parts(policy).any(|bound| bound.has(id) && claims.is_lost(&bound.holder, id, cluster))
+    }
+
+    fn parts(&self, policy: &str) -> impl Iterator<Item = &Bound> {
+        let start = (Arc::<str>::from(policy), 0);
+        let name = Arc::clone(&start.0);
+        let from = self.bindings.range((Range::Included(start), Range::Unbounded));
+        from.take_while(move |((policy, _), _)| *policy == name).map(|(_, bound)| bound)
+    }
+
+    fn has_bindings(&self, policy: &str) -> bool {
+        self.parts(policy).next().is_some()
+    }
+
+    fn holder(&self, policy: &str, part: u32, facts: &PolicyFacts) -> Holder {
+        let binding = parts::name(policy, part).into();
+        Holder { since: facts.created, space: Arc::clone(&self.space), binding }
+    }
+
+    fn touch(&mut self, policies: Touched) {
+        for policy in policies {
+            self.dirty.entry(policy).or_default().members = true;
+        }
+    }
+
+    fn touch_object(&mut self, id: &ObjectId) {
+        let policies: Vec<Arc<str>> = self.resolution.policies_of(id).cloned().collect();
+        for policy in policies {
+            self.dirty.entry(policy).or_default().inside.objects.insert(id.clone());
+        }
+    }
+
+    fn touch_cluster(&mut self, cluster: &str) {
+        for policy in self.policies.keys() {
+            let Some(answer) = self.resolution.answer(policy) else { continue };
+            if let Some(cluster) = answer.destinations.get(cluster) {
+                let dirt = self.dirty.entry(Arc::clone(policy)).or_default();
+                dirt.inside.clusters.insert(Arc::clone(cluster));
+            }
+        }
+    }
+
+    /// The objects of a resource that policies select.
+    fn selected(&self, resource: &GroupResource) -> Vec<(Arc<str>, ObjectId)> {
+        let start = ObjectId { resource: resource.clone(), namespace: "".into(), name: "".into() };
+        let mut found = Vec::new();
+        for policy in self.policies.keys() {
+            let Some(answer) = self.resolution.answer(policy) else { continue };
+            let objects = answer.objects.range((Range::Included(start.clone()), Range::Unbounded));
+            let objects = objects.map(|(id, _)| id).take_while(|id| id.resource == *resource);
+            found.extend(objects.map(|id| (Arc::clone(policy), id.clone())));
+        }
+        found
+    }
+}

@@ -1,0 +1,500 @@
+//! One Binding at work: what its objects become for each cluster, how they travel, and what is wrong.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use orrery_api::{
+    control::{BindingSpec, Modulation},
+    ledger::WorkLedgerSpec,
+};
+use orrery_works::{Bundle, ContentHash};
+
+use super::{
+    WorkChange,
+    claims::{Claims, Holder},
+    inventory::Inventory,
+    objects::Objects,
+    transforms::Transforms,
+    work,
+};
+use crate::{
+    pack::{Item, Limits, pack},
+    placement::ObjectId,
+    transform::Manifest,
+};
+
+/// What was rendered to find errors is kept up to this many bytes, so that it is not rendered again at once.
+const MAX_RENDERED_BYTES: usize = 64 << 20;
+
+/// What surrounds a Binding.
+pub(super) struct Around<'a> {
+    pub(super) limits: Limits,
+    pub(super) objects: &'a Objects,
+    pub(super) transforms: &'a Transforms,
+    pub(super) inventory: &'a Inventory,
+    pub(super) claims: &'a Claims,
+}
+
+impl Around<'_> {
+    fn manifest(&self, id: &ObjectId) -> Option<&Arc<Manifest>> {
+        self.objects.manifest(id, self.transforms)
+    }
+}
+
+/// What changed since a Binding was looked at last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dirt {
+    /// Objects whose content changed, that came in or went out, or over which something was decided.
+    pub(super) objects: BTreeSet<ObjectId>,
+    /// Clusters whose properties changed or that came in.
+    pub(super) clusters: BTreeSet<Arc<str>>,
+}
+
+/// What came of looking at a Binding.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The ledger as it must be stored before works are sent, when that changed.
+    pub(super) ledger: Option<WorkLedgerSpec>,
+    pub(super) works: Vec<WorkChange>,
+    /// How many works were rendered.
+    pub(super) rendered: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) holder: Holder,
+    part: u32,
+    pub(super) policy_uid: Arc<str>,
+    /// The spec of the Binding as it was told last.
+    pub(super) spec: Option<BindingSpec>,
+    objects: BTreeMap<ObjectId, Modulation>,
+    /// The objects that a program before this one stored in the Binding, until it has got its own.
+    stored: BTreeSet<ObjectId>,
+    destinations: Arc<BTreeSet<Arc<str>>>,
+    /// Objects that clusters get with different content.
+    customised: BTreeSet<ObjectId>,
+    /// The bytes of each object where it has most.
+    sizes: BTreeMap<ObjectId, usize>,
+    failures: BTreeMap<ObjectId, BTreeMap<Arc<str>, Vec<String>>>,
+    /// Which box each object travels in, as of the last good state.
+    placed: BTreeMap<ObjectId, u32>,
+    /// The content of boxes that is the same for all clusters.
+    shared: BTreeMap<u32, Content>,
+    /// The last good state.
+    works: BTreeMap<(u32, Arc<str>), Work>,
+    /// Everything must be rendered: nothing was yet, or changes were held back.
+    stale: bool,
+    frozen: bool,
+}
+
+#[derive(Debug)]
+struct Work {
+    bundle: Arc<Bundle>,
+    /// Its objects, in the order of its manifests.
+    objects: Arc<[ObjectId]>,
+    hash: ContentHash,
+    /// Whether the transport knows it since this program started.
+    told: bool,
+}
+
+/// What a work carries.
+#[derive(Clone, Debug)]
+struct Content {
+    bundle: Arc<Bundle>,
+    objects: Arc<[ObjectId]>,
+    hash: ContentHash,
+}
+
+/// Renders that are kept for a moment.
+#[derive(Default)]
+struct Rendered<'a> {
+    found: HashMap<(&'a ObjectId, &'a str), Arc<[u8]>>,
+    bytes: usize,
+}
+
+impl Bound {
+    pub(super) fn new(holder: Holder, part: u32, policy_uid: &Arc<str>) -> Self {
+        Self {
+            holder,
+            part,
+            policy_uid: Arc::clone(policy_uid),
+            spec: None,
+            objects: BTreeMap::new(),
+            stored: BTreeSet::new(),
+            destinations: Arc::default(),
+            customised: BTreeSet::new(),
+            sizes: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            works: BTreeMap::new(),
+            stale: true,
+            frozen: false,
+        }
+    }
+
+    /// Remembers what a program before this one stored.
+    pub(super) fn restore(&mut self, spec: Option<BindingSpec>, ledger: Option<&WorkLedgerSpec>) {
+        let workload = spec.iter().flat_map(|spec| [&spec.workload.cluster_scope, &spec.workload.namespace_scope]);
+        let stored = workload.flatten().map(|it| ObjectId::new(&it.group, &it.resource, &it.namespace, &it.name));
+        self.stored = stored.collect();
+        self.spec = spec;
+        let Some(ledger) = ledger else { return };
+        self.placed = work::placed(ledger);
+        for kept in &ledger.kept {
+            let Some(bundle) = work::unfold(kept).map(Arc::new) else { continue };
+            let hash = bundle.content_hash();
+            let objects: Arc<[ObjectId]> =
+                self.placed.iter().filter(|(_, number)| **number == kept.number).map(|(id, _)| id.clone()).collect();
+            for cluster in &kept.clusters {
+                let (bundle, objects) = (Arc::clone(&bundle), Arc::clone(&objects));
+                let work = Work { bundle, objects, hash, told: false };
+                self.works.insert((kept.number, cluster.as_str().into()), work);
+            }
+        }
+        // It was stored because changes were held back.
+        self.frozen = !ledger.kept.is_empty();
+    }
+
+    /// Whether the Binding has an object, or had it when it was stored.
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
+        self.objects.contains_key(id) || self.stored.contains(id)
+    }
+
+    pub(super) fn objects(&self) -> &BTreeMap<ObjectId, Modulation> {
+        &self.objects
+    }
+
+    pub(super) fn destinations(&self) -> &Arc<BTreeSet<Arc<str>>> {
+        &self.destinations
+    }
+
+    /// The objects of a work that was told.
+    pub(super) fn objects_of(&self, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
+        let work = self.works.get(&(number, Arc::clone(cluster)));
+        work.map(|work| work.objects.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The JSON of an object as a cluster was sent it last.
+    pub(super) fn sent(&self, id: &ObjectId, cluster: &Arc<str>) -> Option<&str> {
+        let number = *self.placed.get(id)?;
+        let work = self.works.get(&(number, Arc::clone(cluster)))?;
+        let at = work.objects.iter().position(|object| object == id)?;
+        Some(work.bundle.manifests.get(at)?.as_json())
+    }
+
+    /// The objects that were sent to a cluster last.
+    pub(super) fn sent_objects(&self, cluster: &Arc<str>) -> impl Iterator<Item = &ObjectId> {
+        self.works.iter().filter(move |((_, to), _)| to == cluster).flat_map(|(_, work)| work.objects.iter())
+    }
+
+    pub(super) fn clusters_with_works(&self) -> BTreeSet<Arc<str>> {
+        self.works.keys().map(|(_, cluster)| Arc::clone(cluster)).collect()
+    }
+
+    /// The Binding has these objects and clusters now. Answers what that changes.
+    pub(super) fn set_members(
+        &mut self,
+        objects: BTreeMap<ObjectId, Modulation>,
+        destinations: &Arc<BTreeSet<Arc<str>>>,
+    ) -> Dirt {
+        let mut dirt = Dirt::default();
+        let changed = objects.iter().filter(|(id, modulation)| self.objects.get(*id) != Some(*modulation));
+        dirt.objects.extend(changed.map(|(id, _)| id.clone()));
+        for id in self.objects.keys().filter(|id| !objects.contains_key(*id)) {
+            self.customised.remove(id);
+            self.sizes.remove(id);
+            self.failures.remove(id);
+            dirt.objects.insert(id.clone());
+        }
+        self.objects = objects;
+        self.stored.clear();
+        if self.destinations != *destinations {
+            dirt.clusters.extend(destinations.difference(&self.destinations).cloned());
+            self.failures.values_mut().for_each(|failed| failed.retain(|cluster, _| destinations.contains(cluster)));
+            self.failures.retain(|_, failed| !failed.is_empty());
+            self.destinations = Arc::clone(destinations);
+        }
+        dirt
+    }
+
+    /// What is wrong: for each object the errors for the first cluster that has any, then conflicts.
+    pub(super) fn errors(&self, around: &Around<'_>) -> Vec<String> {
+        let mut errors = Vec::new();
+        for id in self.objects.keys() {
+            if let Some((_, first)) = self.failures.get(id).and_then(BTreeMap::first_key_value) {
+                errors.extend(first.iter().cloned());
+            } else if let Some(&bytes) = self.sizes.get(id).filter(|&&bytes| bytes > around.limits.bytes) {
+                let most = around.limits.bytes;
+                errors.push(format!("{id} has {bytes} bytes, more than the {most} that fit in one work"));
+            }
+        }
+        errors.extend(around.claims.messages(&self.holder, self.objects.keys()));
+        errors
+    }
+
+    /// Whether errors keep changes from being sent.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Looks at what changed.
+    pub(super) fn update(&mut self, dirt: &Dirt, around: &Around<'_>) -> Told {
+        let mut told = Told::default();
+        let ids: Vec<ObjectId> = self.objects.keys().cloned().collect();
+        let destinations = Arc::clone(&self.destinations);
+        let everything = self.stale;
+        let is_dirty = |id: &ObjectId| everything || dirt.objects.contains(id);
+        let dirty_clusters: Vec<&Arc<str>> =
+            destinations.iter().filter(|cluster| everything || dirt.clusters.contains(*cluster)).collect();
+        let mut rendered = Rendered::default();
+        for id in &ids {
+            if is_dirty(id) {
+                self.sizes.remove(id);
+                self.check(id, destinations.iter(), around, &mut rendered);
+            } else if !dirty_clusters.is_empty() && self.customised.contains(id) {
+                self.check(id, dirty_clusters.iter().copied(), around, &mut rendered);
+            }
+        }
+        let too_large = self.sizes.values().any(|&bytes| bytes > around.limits.bytes);
+        if too_large || !self.failures.is_empty() {
+            self.freeze(&mut told);
+            return told;
+        }
+        let was_frozen = std::mem::replace(&mut self.frozen, false);
+        self.stale = false;
+        let changed_boxes = self.pack(around.limits, is_dirty);
+        if was_frozen || changed_boxes.moved {
+            told.ledger = Some(self.ledger(Vec::new()));
+        }
+        self.render(&changed_boxes.numbers, &dirty_clusters, around, &rendered, &mut told);
+        told
+    }
+
+    /// The Binding is gone: nothing of it is wanted anywhere.
+    pub(super) fn remove(&mut self) -> Vec<WorkChange> {
+        let works = std::mem::take(&mut self.works);
+        works.into_keys().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
+    }
+
+    /// Finds what is wrong with an object for some clusters, and how large it is.
+    fn check<'a>(
+        &mut self,
+        id: &'a ObjectId,
+        clusters: impl Iterator<Item = &'a Arc<str>>,
+        around: &Around<'_>,
+        rendered: &mut Rendered<'a>,
+    ) {
+        let Some(manifest) = around.manifest(id) else { return };
+        if !manifest.is_customised() {
+            self.customised.remove(id);
+            self.failures.remove(id);
+            self.sizes.insert(id.clone(), manifest.shared_bytes().map_or(0, <[u8]>::len));
+            return;
+        }
+        self.customised.insert(id.clone());
+        let mut bytes = self.sizes.get(id).copied().unwrap_or_default();
+        let failed = self.failures.entry(id.clone()).or_default();
+        for cluster in clusters {
+            let Some(data) = around.inventory.data(cluster) else { continue };
+            match manifest.for_cluster(cluster, data) {
+                Ok(json) => {
+                    bytes = bytes.max(json.len());
+                    failed.remove(cluster);
+                    rendered.keep(id, cluster, json);
+                }
+                Err(errors) => drop(failed.insert(Arc::clone(cluster), errors)),
+            }
+        }
+        if failed.is_empty() {
+            self.failures.remove(id);
+        }
+        self.sizes.insert(id.clone(), bytes);
+    }
+
+    /// Holds changes back, and has the last good state remembered.
+    fn freeze(&mut self, told: &mut Told) {
+        self.stale = true;
+        let mut known = std::mem::take(&mut self.works);
+        for ((number, cluster), work) in &mut known {
+            if !std::mem::replace(&mut work.told, true) {
+                told.works.push(self.put(cluster, *number, &work.bundle));
+            }
+        }
+        self.works = known;
+        if !self.frozen {
+            if self.works.is_empty() {
+                // It may have been sent by a program that ended before it could store it.
+                told.works.extend(self.unknown());
+            } else {
+                let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
+                // What was sent can be written.
+                told.ledger = Some(self.ledger(work::kept(works).unwrap_or_default()));
+            }
+        }
+        self.frozen = true;
+    }
+
+    fn unknown(&self) -> Vec<WorkChange> {
+        let numbers: BTreeSet<u32> = self.placed.values().copied().collect();
+        let clusters = self.spec.iter().flat_map(|spec| &spec.destinations);
+        let keep = |cluster: &str, number| WorkChange::Keep(self.id(cluster, number));
+        clusters.flat_map(|cluster| numbers.iter().map(move |&number| keep(&cluster.cluster_id, number))).collect()
+    }
+
+    /// Gives every object a box. Answers which boxes have other contents, and whether any object has another box.
+    fn pack(&mut self, limits: Limits, is_dirty: impl Fn(&ObjectId) -> bool) -> ChangedBoxes {
+        let items: Vec<Item<&ObjectId>> = self
+            .objects
+            .keys()
+            .map(|id| Item {
+                key: id,
+                bytes: self.sizes.get(id).copied().unwrap_or_default(),
+                previous: self.placed.get(id).copied(),
+            })
+            .collect();
+        let mut placed = BTreeMap::new();
+        let mut changed = ChangedBoxes::default();
+        for (number, ids) in pack(&items, limits).boxes {
+            for id in ids {
+                let before = self.placed.get(id).copied();
+                if before != Some(number) {
+                    changed.moved = true;
+                    changed.numbers.extend(before);
+                }
+                if before != Some(number) || is_dirty(id) {
+                    changed.numbers.insert(number);
+                }
+                placed.insert(id.clone(), number);
+            }
+        }
+        for (_, &number) in self.placed.iter().filter(|(id, _)| !placed.contains_key(*id)) {
+            changed.moved = true;
+            changed.numbers.insert(number);
+        }
+        self.placed = placed;
+        changed
+    }
+
+    fn render(
+        &mut self,
+        changed: &BTreeSet<u32>,
+        dirty_clusters: &[&Arc<str>],
+        around: &Around<'_>,
+        rendered: &Rendered<'_>,
+        told: &mut Told,
+    ) {
+        let destinations = Arc::clone(&self.destinations);
+        let mut boxes: BTreeMap<u32, Vec<ObjectId>> = BTreeMap::new();
+        for (id, &number) in &self.placed {
+            boxes.entry(number).or_default().push(id.clone());
+        }
+        self.shared.retain(|number, _| boxes.contains_key(number) && !changed.contains(number));
+        for (&number, ids) in &boxes {
+            let customised = ids.iter().any(|id| self.customised.contains(id));
+            let all = destinations.iter();
+            let some = dirty_clusters.iter().copied();
+            let targets: Vec<&Arc<str>> = if changed.contains(&number) {
+                all.collect()
+            } else if customised {
+                some.collect()
+            } else {
+                some.filter(|cluster| !self.works.contains_key(&(number, Arc::clone(cluster)))).collect()
+            };
+            let contested = ids.iter().any(|id| around.claims.is_lost_anywhere(&self.holder, id));
+            for cluster in targets {
+                told.rendered += 1;
+                let lost = contested && ids.iter().any(|id| around.claims.is_lost(&self.holder, id, cluster));
+                let content = if customised || lost {
+                    self.content(ids, cluster, around, rendered)
+                } else {
+                    if !self.shared.contains_key(&number) {
+                        let content = self.content(ids, cluster, around, rendered);
+                        self.shared.insert(number, content);
+                    }
+                    self.shared[&number].clone()
+                };
+                self.want(number, cluster, content, told);
+            }
+        }
+        let unwanted =
+            |(number, cluster): &&(u32, Arc<str>)| !boxes.contains_key(number) || !destinations.contains(cluster);
+        let unwanted: Vec<_> = self.works.keys().filter(unwanted).cloned().collect();
+        for key in unwanted {
+            self.works.remove(&key);
+            told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
+        }
+    }
+
+    fn want(&mut self, number: u32, cluster: &Arc<str>, content: Content, told: &mut Told) {
+        let key = (number, Arc::clone(cluster));
+        if content.bundle.manifests.is_empty() {
+            // All that was in it is left to others.
+            if self.works.remove(&key).is_some() {
+                told.works.push(WorkChange::Delete(self.id(cluster, number)));
+            }
+            return;
+        }
+        if self.works.get(&key).is_some_and(|work| work.told && work.hash == content.hash) {
+            return;
+        }
+        told.works.push(self.put(cluster, number, &content.bundle));
+        let Content { bundle, objects, hash } = content;
+        self.works.insert(key, Work { bundle, objects, hash, told: true });
+    }
+
+    fn content(&self, ids: &[ObjectId], cluster: &str, around: &Around<'_>, rendered: &Rendered<'_>) -> Content {
+        let json = |id: &'_ ObjectId| {
+            if around.claims.is_lost(&self.holder, id, cluster) {
+                return None;
+            }
+            if let Some(json) = rendered.found.get(&(id, cluster)) {
+                return Some(Arc::clone(json));
+            }
+            let data = around.inventory.data(cluster)?;
+            // Errors were found before.
+            around.manifest(id)?.for_cluster(cluster, data).ok()
+        };
+        let carried: Vec<_> = ids.iter().filter_map(|id| Some((id, self.objects.get(id)?, json(id)?))).collect();
+        let objects = carried.iter().map(|(id, _, _)| (*id).clone()).collect();
+        let bundle = Arc::new(work::bundle(carried.into_iter()));
+        let hash = bundle.content_hash();
+        Content { bundle, objects, hash }
+    }
+
+    fn put(&self, cluster: &Arc<str>, number: u32, bundle: &Arc<Bundle>) -> WorkChange {
+        WorkChange::Put {
+            id: self.id(cluster, number),
+            cluster: Arc::clone(cluster),
+            name: format!("{}-{number}", self.holder.binding).into(),
+            bundle: Arc::clone(bundle),
+            binding: Arc::clone(&self.holder.binding),
+            number,
+        }
+    }
+
+    fn id(&self, cluster: &str, number: u32) -> orrery_works::ResourceId {
+        work::id(&self.holder.space, &self.policy_uid, self.part, cluster, number)
+    }
+
+    fn ledger(&self, kept: Vec<orrery_api::ledger::KeptWork>) -> WorkLedgerSpec {
+        WorkLedgerSpec { binding: self.holder.binding.to_string(), boxes: work::boxes(&self.placed), kept }
+    }
+}
+
+#[derive(Default)]
+struct ChangedBoxes {
+    numbers: BTreeSet<u32>,
+    moved: bool,
+}
+
+impl<'a> Rendered<'a> {
+    fn keep(&mut self, id: &'a ObjectId, cluster: &'a Arc<str>, json: Arc<[u8]>) {
+        if self.bytes + json.len() <= MAX_RENDERED_BYTES {
+            self.bytes += json.len();
+            self.found.insert((id, cluster), json);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The objects of a space as far as they may be sent somewhere.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+
+use super::transforms::Transforms;
+use crate::{
+    placement::{GroupResource, ObjectId},
+    transform::{Manifest, stripped},
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    held: HashMap<ObjectId, Held>,
+}
+
+/// An object without what is removed from every object, as JSON, and what clusters get of it once somebody wants to know.
+#[derive(Debug)]
+struct Held {
+    json: Box<[u8]>,
+    manifest: OnceLock<Arc<Manifest>>,
+}
+
+impl Objects {
+    /// An object was made or changed. Says whether what would be sent of it may have changed.
+    pub(super) fn set(&mut self, id: &ObjectId, object: Value) -> bool {
+        let json = serde_json::to_vec(&stripped(object)).expect("a value can be written to memory");
+        if self.held.get(id).is_some_and(|held| *held.json == *json) {
+            return false;
+        }
+        self.held.insert(id.clone(), Held { json: json.into(), manifest: OnceLock::new() });
+        true
+    }
+
+    pub(super) fn remove(&mut self, id: &ObjectId) {
+        self.held.remove(id);
+    }
+
+    /// Something else is removed from objects of a resource now.
+    pub(super) fn transform_anew(&mut self, resource: &GroupResource) {
+        for (_, held) in self.held.iter_mut().filter(|(id, _)| id.resource == *resource) {
+            held.manifest = OnceLock::new();
+        }
+    }
+
+    /// What clusters get of an object.
+    pub(super) fn manifest(&self, id: &ObjectId, transforms: &Transforms) -> Option<&Arc<Manifest>> {
+        let held = self.held.get(id)?;
+        let make = || {
+            let object: Value = serde_json::from_slice(&held.json).expect("it was written by ourselves");
+            Arc::new(Manifest::new(object, transforms.removals(&id.resource)))
+        };
+        Some(held.manifest.get_or_init(make))
+    }
+}

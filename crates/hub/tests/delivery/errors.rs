@@ -1,0 +1,151 @@
+//! What cannot be rendered is told, and holds back its Binding; clusters keep the last good state.
+
+use orrery_hub::{delivery::WorkChange, pack::Limits};
+
+use crate::stage::{NO_LIMIT, ONE_EACH, Stage, id, texts, told};
+
+fn stage() -> Stage {
+    let mut stage = Stage::usual(ONE_EACH);
+    stage.properties("east", "size=1");
+    stage.properties("west", "size=2");
+    stage.template("configmaps/prod/a", "{{.size}}");
+    stage.literal("configmaps/prod/b", "b");
+    stage.settle();
+    assert_eq!(stage.sent(), texts(&["east a 1", "east b b", "west a 2", "west b b"]));
+    stage
+}
+
+fn missing(cluster: &str, name: &str, field: &str) -> String {
+    let at = format!("{cluster}/Thing(prod/{name}).spec.text");
+    format!(r#"template: {at}:1:2: executing "{at}" at <.{field}>: map has no entry for key "{field}""#)
+}
+
+#[test]
+fn the_first_cluster_that_fails_is_told_for_each_object_and_nothing_is_sent() {
+    let mut stage = stage();
+    let before = stage.works.clone();
+    stage.template("configmaps/prod/a", "{{.nope}}");
+    stage.template("configmaps/prod/c", "{{.never}}");
+    stage.literal("configmaps/prod/b", "changed");
+    stage.delivery.remove_cluster("west");
+    let settled = stage.settle();
+    assert_eq!(told(&settled), (0, 0));
+    assert_eq!(stage.errors["all"], [missing("east", "a", "nope"), missing("east", "c", "never")]);
+    assert!(settled.frozen.contains("all"));
+    assert_eq!(stage.works, before);
+
+    stage.template("configmaps/prod/a", "{{.size}}!");
+    assert_eq!(told(&stage.settle()), (0, 0), "the other error is still there");
+    assert_eq!(stage.errors["all"], [missing("east", "c", "never")]);
+    stage.delivery.remove_object(&id("configmaps/prod/c"));
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    assert_eq!(stage.sent(), texts(&["east a 1!", "east b changed"]), "all that was held back is made up for");
+}
+
+#[test]
+fn a_property_that_goes_breaks_and_one_that_comes_mends() {
+    let mut stage = stage();
+    let before = stage.works.clone();
+    stage.delivery.set_properties("west", None);
+    stage.settle();
+    assert_eq!(stage.errors["all"], [missing("west", "a", "size")]);
+    assert_eq!(stage.works, before);
+    stage.properties("west", "size=3");
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    assert!(stage.sent().contains("west a 3"));
+}
+
+#[test]
+fn only_the_binding_with_the_error_is_held_back() {
+    let mut stage = stage();
+    stage.policy("other", 2, r#"{"clusterSelectors":[{}],"downsync":[{"objectNames":["b"]}]}"#);
+    stage.settle();
+    stage.template("configmaps/prod/a", "{{.nope}}");
+    stage.literal("configmaps/prod/b", "changed");
+    stage.settle();
+    assert_eq!(stage.errors["other"], Vec::<String>::new());
+    let sent = stage.sent();
+    assert!(sent.contains("east b b") && sent.contains("east b changed"), "{sent:?}");
+}
+
+#[test]
+fn an_error_in_a_binding_that_is_deleted_does_not_keep_its_works() {
+    let mut stage = stage();
+    stage.template("configmaps/prod/a", "{{.nope}}");
+    stage.settle();
+    stage.delivery.remove_policy("all");
+    stage.settle();
+    assert!(stage.works.is_empty());
+}
+
+#[test]
+fn an_object_too_large_for_a_work_is_told() {
+    let mut stage = Stage::usual(Limits { bytes: 400, count: usize::MAX });
+    stage.literal("configmaps/prod/a", "small");
+    stage.settle();
+    stage.literal("configmaps/prod/b", &"x".repeat(400));
+    let settled = stage.settle();
+    assert_eq!(told(&settled), (0, 0));
+    let errors = &stage.errors["all"];
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("configmaps prod/b has 5"), "{errors:?}");
+    assert!(errors[0].ends_with("bytes, more than the 400 that fit in one work"), "{errors:?}");
+}
+
+#[test]
+fn the_last_good_state_outlives_the_program() {
+    let mut stage = Stage::usual(NO_LIMIT);
+    stage.literal("configmaps/prod/b", "b");
+    stage.literal("configmaps/prod/c", "c");
+    stage.settle();
+    assert!(stage.stored.ledgers["all"].kept.is_empty());
+    let before = stage.works.clone();
+    stage.template("configmaps/prod/b", "{{.nope}}");
+    stage.settle();
+    let kept = &stage.stored.ledgers["all"].kept;
+    assert_eq!(kept.len(), 1, "what clusters have in common is kept once");
+    assert_eq!(kept[0].clusters, ["east", "west"]);
+
+    let mut next = stage.restarted(&[("all", 1)]);
+    next.works.clear();
+    fill(&mut next);
+    next.template("configmaps/prod/b", "{{.nope}}");
+    next.literal("configmaps/prod/c", "c");
+    let settled = next.settle();
+    assert!(settled.bindings.is_empty() && settled.ledgers.is_empty(), "nothing new is stored");
+    assert_eq!(next.works, before, "clusters that lost their state get it again, and no other");
+    next.literal("configmaps/prod/b", "mended");
+    next.settle();
+    assert!(next.stored.ledgers["all"].kept.is_empty());
+    assert_eq!(next.sent(), texts(&["east b mended", "east c c", "west b mended", "west c c"]));
+}
+
+#[test]
+fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
+    let mut stage = stage();
+    let ledgers = stage.stored.ledgers.clone();
+    stage.template("configmaps/prod/a", "{{.nope}}");
+    stage.settle();
+    stage.stored.ledgers = ledgers;
+    let mut next = stage.restarted(&[("all", 1)]);
+    fill(&mut next);
+    next.template("configmaps/prod/a", "{{.nope}}");
+    next.literal("configmaps/prod/b", "b");
+    let settled = next.settle();
+    let kept = settled.works.iter().filter_map(|change| match change {
+        WorkChange::Keep(id) => Some(id.clone()),
+        _ => None,
+    });
+    let mut kept: Vec<_> = kept.collect();
+    kept.sort();
+    assert_eq!(kept, stage.works.keys().cloned().collect::<Vec<_>>());
+    assert_eq!(settled.works.len(), 4);
+}
+
+fn fill(stage: &mut Stage) {
+    stage.cluster("east", "region=east");
+    stage.cluster("west", "region=west");
+    stage.policy("all", 1, r#"{"clusterSelectors":[{}],"downsync":[{"resources":["*"]}]}"#);
+}
