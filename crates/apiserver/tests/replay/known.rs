@@ -30,7 +30,7 @@ impl Known {
         self.0.contains_key(name)
     }
 
-    /// Whether a case differs in one run and not in another, because of the second it falls into.
+    /// Whether a case differs in one run and not in another, because of how fast things happen.
     pub(crate) fn varies(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|reason| reason.contains("within a second"))
     }
