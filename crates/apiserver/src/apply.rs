@@ -28,11 +28,10 @@ pub(crate) use scale::{from_scale, to_scale};
 pub(crate) use set::FieldSet;
 pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
-pub(crate) use walk::Typed;
+pub(crate) use walk::{Typed, check};
 
 use managers::Entry;
-pub(crate) use walk::check;
-use walk::{Comparison, compare, extract, merge, prune};
+use walk::{Comparison, check_live, compare, extract, merge, prune};
 
 /// A write to an object.
 #[derive(Clone, Copy)]
@@ -64,6 +63,10 @@ pub(crate) struct Applied {
 pub(crate) enum ApplyError {
     /// It does not fit the type; worded for users.
     Misfit(String),
+    /// What is there does not fit the type.
+    LiveMisfit(String),
+    /// Somebody owns something in a version that is gone.
+    Lost(String),
     /// It would change what others own.
     Conflicts(Conflicts),
 }
@@ -94,7 +97,7 @@ impl Writing<'_> {
     /// The managers after somebody has made one object of another, new or not.
     pub(crate) fn update(&self, old: &Value, new: &Value, mut managers: Managers, name: &str) -> Managers {
         // Of what does not fit its type nobody knows whose it is.
-        if check(self.typed, new, true).is_err() {
+        if check(self.typed, new, true).is_err() || self.lost(&managers).is_some() {
             return Managers::default();
         }
         self.reconcile(&mut managers);
@@ -120,6 +123,10 @@ impl Writing<'_> {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         check(self.typed, config, false).map_err(ApplyError::Misfit)?;
+        check_live(self.typed, live).map_err(ApplyError::LiveMisfit)?;
+        if let Some(problem) = self.lost(&managers) {
+            return Err(ApplyError::Lost(problem));
+        }
         let managers = if managers.is_empty() {
             self.update(&self.versions.empty(), live, managers, BEFORE_FIRST_APPLY)
         } else {
@@ -196,6 +203,14 @@ impl Writing<'_> {
             walk::reconcile(typed, &mut entry.fields);
             Some(())
         });
+    }
+
+    /// Why nothing can be written because of who owns something.
+    fn lost(&self, managers: &Managers) -> Option<String> {
+        let others = managers.entries().iter().filter(|entry| entry.api_version != self.api_version);
+        others
+            .filter(|entry| self.versions.typed(&entry.api_version).is_none())
+            .find_map(|entry| self.versions.refusal(&entry.api_version))
     }
 
     fn typed_at(&self, api_version: &str) -> Option<Typed<'_>> {

@@ -14,6 +14,10 @@ pub(crate) trait Versions {
     fn typed(&self, api_version: &str) -> Option<Typed<'_>>;
     /// An object of one version in another.
     fn convert(&self, object: &Value, from: &str, to: &str) -> Value;
+    /// Why nothing can be written while somebody owns something in a version; none if they can be forgotten.
+    fn refusal(&self, _: &str) -> Option<String> {
+        None
+    }
     /// A new object of the version of the request.
     fn empty(&self) -> Value;
 }

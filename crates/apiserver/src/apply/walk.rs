@@ -7,7 +7,7 @@ mod merge;
 mod reconcile;
 mod remove;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_live};
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use extract::extract;
 pub(crate) use merge::merge;

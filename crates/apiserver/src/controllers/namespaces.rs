@@ -71,7 +71,7 @@ async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     let resource = super::resource_of(shared, key)?;
     // Each part of a namespace can only be written through its own address.
     let part = resource.subresource(if done { "finalize" } else { "status" });
-    let writer = writer(shared, &resource, key.space(), "").to_part(part);
+    let writer = writer(shared, &resource, key.space(), "").for_part(part);
     let now = shared.now();
     let changed = writer.edit(key.name(), |namespace| {
         if done {

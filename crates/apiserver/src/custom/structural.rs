@@ -91,6 +91,11 @@ impl Structural {
         defaults::fill(object, &self.node);
     }
 
+    /// Fills in defaults. Nulls stay: what was merged is judged with them.
+    pub(crate) fn default_merged(&self, object: &mut Value) {
+        defaults::fill_in(object, &self.node);
+    }
+
     /// Judges a whole object, new or changed. `before` is what was found wrong with its metadata, which is told first and can
     /// keep rules from being run.
     pub(crate) fn validate(

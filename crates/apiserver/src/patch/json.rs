@@ -87,12 +87,12 @@ impl JsonPatch {
         if items.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooManyOperations(items.len()));
         }
-        let operation = |item: &Box<RawValue>| {
+        let operation = |item: &RawValue| {
             let members: Option<BTreeMap<String, Box<RawValue>>> = serde_json::from_str(item.get())
                 .map_err(|_| unread(&serde_json::from_str(item.get()).unwrap_or_default(), "Operation"))?;
             Ok(Operation::of(members.unwrap_or_default()))
         };
-        items.iter().map(operation).collect::<Result<_, _>>().map(Self)
+        items.iter().map(|item| operation(item)).collect::<Result<_, _>>().map(Self)
     }
 
     /// Applies it: all operations or none.

@@ -136,7 +136,7 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             let object = restored(&call.resource, merged, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
-            let new = ingest(call, object);
+            let new = ingested(call, object);
             check_grant(call, &new, Some(old))?;
             Ok(new)
         });
@@ -185,10 +185,21 @@ async fn create(
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
     call.authorize("create")?;
-    let mut new = ingest(call, object);
+    let mut new = ingested(call, object);
     note_requester(&call.resource, &call.user, &mut new);
     check_grant(call, &new, None)?;
     writer.create(new, warnings).await
+}
+
+/// A merged object with its defaults, in the version it is stored in.
+fn ingested(call: &Call, mut object: Value) -> Value {
+    match &call.resource.custom {
+        Some(custom) => {
+            custom.schema().default_merged(&mut object);
+            object
+        }
+        None => ingest(call, object),
+    }
 }
 
 /// A merged object in its sparse form.

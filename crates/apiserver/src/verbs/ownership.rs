@@ -91,7 +91,7 @@ impl<'a> Owner<'a> {
         let list = live.pointer("/metadata/managedFields");
         let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
-        let applied = applied.map_err(|error| refused(&error, config))?;
+        let applied = applied.map_err(|error| refused(&error, &live, config))?;
         let mut object = applied.object.unwrap_or_else(|| live.into_owned());
         set(&mut object, applied.managers);
         Ok(object)
@@ -187,7 +187,7 @@ impl ScaleOwner<'_> {
                     applied.managers
                 }
                 Err(error) => {
-                    outcome = Err(refused(&error, config));
+                    outcome = Err(refused(&error, old, config));
                     managers
                 }
             }
@@ -289,6 +289,12 @@ impl Versions for Kind<'_> {
         object
     }
 
+    /// Of a custom resource all versions must be known in which somebody has written.
+    fn refusal(&self, api_version: &str) -> Option<String> {
+        let custom = self.0.resource.custom.is_some();
+        custom.then(|| format!("request to convert CR to an invalid group/version: {api_version}"))
+    }
+
     fn empty(&self) -> Value {
         let mut empty = json!({"metadata": {}});
         answer::complete(self.0.resource, &mut empty);
@@ -328,11 +334,15 @@ fn check(managers: &Managers) -> Result<(), Vec<Cause>> {
 }
 
 /// Why an apply is refused.
-fn refused(error: &ApplyError, config: &Value) -> Status {
+fn refused(error: &ApplyError, live: &Value, config: &Value) -> Status {
     match error {
         ApplyError::Misfit(problem) => {
             Status::internal(format!("failed to create typed patch object ({}): {problem}", described(config)))
         }
+        ApplyError::LiveMisfit(problem) => {
+            Status::internal(format!("failed to create typed live object ({}): {problem}", described(live)))
+        }
+        ApplyError::Lost(problem) => Status::internal(problem.clone()),
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.each().into_iter().map(|conflict| Cause {
                 reason: "FieldManagerConflict",

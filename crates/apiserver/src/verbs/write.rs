@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The same, to write a part of the object.
-    pub(crate) fn to_part(self, part: Option<&'a Subresource>) -> Self {
+    pub(crate) fn for_part(self, part: Option<&'a Subresource>) -> Self {
         let subresource = part.map_or("", |part| part.name.as_str());
         Self { subresource: part, owner: self.owner.map(|owner| Owner { subresource, ..owner }), ..self }
     }

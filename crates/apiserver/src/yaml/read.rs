@@ -1,9 +1,11 @@
 //! Reading YAML 1.1 into JSON: the first document, with its fields in the order of their names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+
+use crate::gotext;
 
 /// A document that was read.
 #[derive(Debug)]
@@ -82,9 +84,20 @@ impl<'a> Reader<'a> {
                 }
                 Ok((event, line))
             }
+            Some(Err(error)) if error.info().ends_with("unknown anchor") => {
+                Err(self.unknown_anchor(error.marker().index()))
+            }
             Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
         }
+    }
+
+    /// What is wrong with the alias at or before a character.
+    fn unknown_anchor(&self, at: usize) -> String {
+        let before: String = self.text.chars().take(at + 1).collect();
+        let rest = before.rfind('*').map_or("", |start| &self.text[start + 1..]);
+        let name = rest.split(|it: char| !it.is_alphanumeric() && it != '-' && it != '_').next().unwrap_or_default();
+        format!("yaml: unknown anchor '{name}' referenced")
     }
 
     /// Refuses an escaped slash, which came with YAML 1.2, in the characters from one place to another.
@@ -159,22 +172,37 @@ impl<'a> Reader<'a> {
         let mut fields: Vec<(String, Node)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut merged = Vec::new();
+        // What a merged map brings counts as set for what comes after it.
+        let mut brought = HashSet::new();
         loop {
             let (key, line) = match self.event()? {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(text, style, _, tag), line) => (key(&text, style, tag.as_deref())?, line),
-                (_, line) => return Err(format!("yaml: line {line}: invalid map key")),
+                event => {
+                    let node = self.node(event, depth + 1)?;
+                    return Err(format!("yaml: invalid map key: {}", gotext::source(&value_of(&node))));
+                }
             };
             let event = self.event()?;
             let value = self.node(event, depth + 1)?;
-            if key == "<<" {
+            let Some(key) = key else {
+                let value = gotext::source(&value_of(&value));
+                return Err(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {value}"));
+            };
+            if key.text == "<<" && key.plain {
+                keys_of(&value, &mut brought);
                 merged.push(value);
-            } else if let Some(place) = places.get(&key) {
-                self.repeated.push(format!("line {line}: key \"{key}\" already set in map"));
-                fields[*place].1 = value;
-            } else {
-                places.insert(key.clone(), fields.len());
-                fields.push((key, value));
+                continue;
+            }
+            if places.contains_key(&key.text) || brought.contains(&key.text) {
+                self.repeated.push(format!("line {line}: key {} already set in map", key.shown));
+            }
+            match places.get(&key.text) {
+                Some(place) => fields[*place].1 = value,
+                None => {
+                    places.insert(key.text.clone(), fields.len());
+                    fields.push((key.text, value));
+                }
             }
         }
         for node in merged {
@@ -184,6 +212,21 @@ impl<'a> Reader<'a> {
         fields.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(fields)
     }
+}
+
+/// The keys of a map, or of the maps of a list.
+fn keys_of(node: &Node, keys: &mut HashSet<String>) {
+    match node {
+        Node::Map(fields) => keys.extend(fields.iter().map(|(name, _)| name.clone())),
+        Node::List(items) => items.iter().for_each(|item| keys_of(item, keys)),
+        Node::Scalar(_) => {}
+    }
+}
+
+fn value_of(node: &Node) -> serde_json::Value {
+    let mut json = Vec::new();
+    write(node, &mut json);
+    serde_json::from_slice(&json).unwrap_or_default()
 }
 
 /// Adds the fields of a merged map that are not set.
@@ -277,6 +320,14 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, S
                 STANDARD.decode(packed).map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
             return Ok(quoted(&String::from_utf8_lossy(&bytes)));
         }
+        Some("null") => return Ok("null".to_owned()),
+        Some(wanted @ ("int" | "float" | "bool")) => {
+            return match (plain(text), wanted) {
+                (Plain::Number(number), "int" | "float") => Ok(number),
+                (Plain::Bool(value), "bool") => Ok(value.to_string()),
+                _ => Err(format!("yaml: cannot decode !!str `{text}` as a !!{wanted}")),
+            };
+        }
         _ => {}
     }
     if style != ScalarStyle::Plain {
@@ -290,10 +341,23 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, S
     })
 }
 
-/// A key of a map as text.
-fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
+/// A key of a map.
+struct Key {
+    text: String,
+    /// As messages show it: what is no text is not quoted.
+    shown: String,
+    plain: bool,
+}
+
+/// A key of a map; none if it is null.
+fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Option<Key>, String> {
     let json = scalar(text, style, tag)?;
-    Ok(serde_json::from_str::<String>(&json).unwrap_or(json))
+    if json == "null" {
+        return Ok(None);
+    }
+    let plain = style == ScalarStyle::Plain;
+    let text = serde_json::from_str::<String>(&json).unwrap_or_else(|_| json.clone());
+    Ok(Some(Key { text, shown: json, plain }))
 }
 
 /// What a plain word means in YAML 1.1.
@@ -339,7 +403,8 @@ fn number(text: &str) -> Option<String> {
     }
     let float = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     let value: f64 = if float { digits.parse().ok()? } else { return None };
-    Some(format!("{sign}{value}"))
+    // What is too large to be held is text.
+    value.is_finite().then(|| format!("{sign}{value}"))
 }
 
 #[cfg(test)]

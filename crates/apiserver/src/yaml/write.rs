@@ -93,7 +93,7 @@ impl Writer {
         match value {
             Value::Null => self.push("null"),
             Value::Bool(value) => self.push(&value.to_string()),
-            Value::Number(number) => self.push(&number.to_string()),
+            Value::Number(number) => self.push(&crate::gotext::plain(&Value::Number(number.clone()))),
             Value::String(text) => self.text(text, indent, true),
             Value::Array(_) => self.push("[]"),
             Value::Object(_) => self.push("{}"),

@@ -17,11 +17,19 @@ use crate::{
 pub(crate) fn check(typed: Typed<'_>, value: &Value, repeats: bool) -> Result<(), String> {
     let mut checker = Checker { repeats, way: String::new(), problems: Vec::new() };
     checker.value(typed, value);
-    match checker.problems.as_slice() {
-        [] => Ok(()),
-        [one] => Err(one.clone()),
-        many => Err(format!("errors:\n  {}", many.join("\n  "))),
+    checker.told()
+}
+
+/// The same of an object that is there, but for its metadata, which the server keeps right.
+pub(crate) fn check_live(typed: Typed<'_>, object: &Value) -> Result<(), String> {
+    let (Some(map), Value::Object(members)) = (&typed.atom().map, object) else { return Ok(()) };
+    let mut checker = Checker { repeats: true, way: String::new(), problems: Vec::new() };
+    for (name, value) in members.iter().filter(|(name, _)| *name != "metadata") {
+        if let Some(child) = map.child(name) {
+            checker.below(typed.at(child.ty), &format!(".{name}"), value);
+        }
     }
+    checker.told()
 }
 
 struct Checker {
@@ -31,6 +39,14 @@ struct Checker {
 }
 
 impl Checker {
+    fn told(self) -> Result<(), String> {
+        match self.problems.as_slice() {
+            [] => Ok(()),
+            [one] => Err(one.clone()),
+            many => Err(format!("errors:\n  {}", many.join("\n  "))),
+        }
+    }
+
     fn value(&mut self, typed: Typed<'_>, value: &Value) {
         match (typed.atom().kind(Some(value)), value) {
             (_, Value::Null) => {}

@@ -10,6 +10,11 @@ const MOST: usize = 16 << 20;
 /// Drops nulls that are not allowed, and fills in defaults.
 pub(in crate::custom) fn fill(value: &mut Value, node: &Node) {
     drop_nulls(value, node);
+    fill_in(value, node);
+}
+
+/// Fills in defaults alone.
+pub(in crate::custom) fn fill_in(value: &mut Value, node: &Node) {
     Filling { left: MOST }.value(value, node);
 }
 
