@@ -28,10 +28,10 @@ pub(crate) use scale::{from_scale, to_scale};
 pub(crate) use set::FieldSet;
 pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
-pub(crate) use walk::Typed;
+pub(crate) use walk::{Typed, check};
 
 use managers::Entry;
-use walk::{Comparison, check, check_live, compare, extract, merge, prune};
+use walk::{Comparison, check_live, compare, extract, merge, prune};
 
 /// A write to an object.
 #[derive(Clone, Copy)]

@@ -148,6 +148,11 @@ impl Queues {
             let _ = self.garbage.send(work).await;
         }
         let key = object.key();
+        if object.is_deletion()
+            && let Some(work) = definitions::Work::freed(shared, key)
+        {
+            let _ = self.definitions.send(work).await;
+        }
         match (key.group(), key.resource()) {
             ("", "namespaces") if !object.is_deletion() => {
                 if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {

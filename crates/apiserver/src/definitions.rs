@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use decode::{decode, restore};
 pub(crate) use family::{Custom, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
-pub(crate) use life::{end, mark_deleted, settle};
+pub(crate) use life::{end, end_if_empty, mark_deleted, settle};
 
 use crate::{custom::Refused, registry::Resource, verbs};
 
@@ -169,7 +169,7 @@ fn compiled(spec: &Value, names: &Value) -> Result<Arc<Served>, Refused> {
     if let Some(found) = shared.lock().get(&hash).and_then(Weak::upgrade) {
         return Ok(found);
     }
-    let made = Arc::new(Served::compile(spec, names)?);
+    let made = Arc::new(Served::compile(spec, names, hash)?);
     let mut shared = shared.lock();
     if shared.len() >= SWEEP && shared.len() == shared.capacity() {
         shared.retain(|_, kept| kept.strong_count() > 0);
@@ -193,4 +193,62 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 /// Whether a key is that of a definition.
 pub(crate) fn is_definition_key(key: &Key) -> bool {
     key.group() == GROUP && key.resource() == RESOURCE
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_store::{Batch, Expect};
+
+    use super::*;
+
+    fn definition(property: &str) -> Value {
+        accepted(&json!({
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.ex.io", "uid": "u"},
+            "spec": {
+                "group": "ex.io", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": {"type": "object", "properties": {property: {"type": "string"}}}},
+                }}}],
+            },
+        }))
+    }
+
+    async fn put(store: &Store, space: &str, definition: &Value) {
+        let key = Key::new(GROUP, RESOURCE, space, "", "widgets.ex.io").unwrap();
+        let content = crate::object::encode(definition);
+        store.commit(Batch::new().put(key, Expect::Anything, content)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_thousand_spaces_with_equal_definitions_share_what_they_compile_to() {
+        let store = Store::memory(orrery_store::Config::default()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        let same = definition("a");
+        for number in 0..1000 {
+            put(&store, &format!("space-{number}"), &same).await;
+        }
+        put(&store, "other", &definition("b")).await;
+        let served = |space: &str| definitions.of(space).unwrap()["widgets.ex.io"].served.clone();
+        let first = served("space-0");
+        assert!((1..1000).all(|number| Arc::ptr_eq(&first, &served(&format!("space-{number}")))));
+        assert!(!Arc::ptr_eq(&first, &served("other")));
+        assert!(definitions.of("without").is_none());
+        // The body is held once too: what each space has of its own is its metadata and status.
+        let object = store.get(&Key::new(GROUP, RESOURCE, "space-7", "", "widgets.ex.io").unwrap()).unwrap();
+        assert_eq!(object.value().segments().count(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_change_is_served_at_once_and_what_is_gone_is_forgotten() {
+        let store = Store::memory(orrery_store::Config::default()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        put(&store, "s", &definition("a")).await;
+        let before = definitions.of("s").unwrap()["widgets.ex.io"].served.clone();
+        put(&store, "s", &definition("b")).await;
+        assert!(!Arc::ptr_eq(&before, &definitions.of("s").unwrap()["widgets.ex.io"].served));
+        let key = Key::new(GROUP, RESOURCE, "s", "", "widgets.ex.io").unwrap();
+        store.commit(Batch::new().delete(key, Expect::Present)).await.unwrap();
+        assert!(definitions.of("s").is_none_or(|entries| entries.is_empty()));
+    }
 }

@@ -5,7 +5,7 @@ mod generate;
 mod protobuf;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     io::{Read, Write},
     sync::{Arc, OnceLock},
 };
@@ -14,6 +14,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
+
+use crate::registry::{Group, Version};
 
 /// A form in which a document is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +54,72 @@ impl Document {
     pub fn etag(&self) -> String {
         format!("\"{}\"", self.hash)
     }
+}
+
+/// What the documents of a space have beyond those that all spaces share: versions of groups with custom resources.
+#[derive(Default)]
+pub(crate) struct Extension(Vec<generate::Generated>);
+
+impl Extension {
+    pub(crate) fn of(versions: &[(Group, Version)]) -> Self {
+        Self(versions.iter().map(|(group, version)| generate::Generated::extended(&group.name, version)).collect())
+    }
+
+    /// `/openapi/v2` of the space.
+    pub(crate) fn v2(&self, form: Form) -> Document {
+        if self.0.is_empty() {
+            return v2(form);
+        }
+        let hash = self.0.iter().fold(Sha512::new().chain_update(assemble::hash("v2")), |hash, group| {
+            hash.chain_update(group.hash().finalize())
+        });
+        let value = || {
+            let mut document = assemble::v2(generate::groups());
+            self.0.iter().for_each(|group| assemble::add(&mut document, group));
+            document
+        };
+        kept(&hexadecimal(hash), form, value, protobuf::v2)
+    }
+
+    /// `/openapi/v3` of the space.
+    pub(crate) fn v3_index(&self, prefix: &str) -> Value {
+        let mut index = v3_index(prefix);
+        for group in &self.0 {
+            let (path, hash) = (group.path(), hexadecimal(group.hash()));
+            index["paths"][&path] = json!({ "serverRelativeURL": format!("{prefix}/openapi/v3/{path}?hash={hash}") });
+        }
+        index
+    }
+
+    /// `/openapi/v3/<path>` of the space; none for what has no document.
+    pub(crate) fn v3(&self, path: &str, form: Form) -> Option<Document> {
+        let Some(group) = self.0.iter().find(|group| group.path() == path) else { return v3(path, form) };
+        Some(kept(&hexadecimal(group.hash()), form, || group.v3(), protobuf::v3))
+    }
+}
+
+/// How many documents of custom resources are kept. They are the same for all spaces with the same definitions.
+const KEPT: usize = 32;
+
+/// A document with custom resources, from an earlier request or made now.
+fn kept(hash: &Arc<str>, form: Form, value: impl FnOnce() -> Value, protobuf: fn(&Value) -> Vec<u8>) -> Document {
+    static DOCUMENTS: Mutex<VecDeque<(Arc<str>, Form, Bytes)>> = Mutex::new(VecDeque::new());
+    let known = |(other, made, _): &&(Arc<str>, Form, Bytes)| other == hash && *made == form;
+    let found = DOCUMENTS.lock().iter().find(known).map(|(_, _, packed)| packed.clone());
+    let packed = found.unwrap_or_else(|| {
+        let text = match form {
+            Form::Json => serde_json::to_vec(&value()).unwrap_or_default(),
+            Form::Protobuf => protobuf(&value()),
+        };
+        let packed = pack(&text);
+        let mut documents = DOCUMENTS.lock();
+        if documents.len() >= KEPT {
+            documents.pop_front();
+        }
+        documents.push_back((hash.clone(), form, packed.clone()));
+        packed
+    });
+    Document { packed, hash: hash.clone() }
 }
 
 /// `/openapi/v2`.

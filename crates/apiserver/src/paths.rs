@@ -11,7 +11,7 @@ use crate::{
     body::Body,
     definitions::Kinds,
     discovery,
-    openapi::{self, Document},
+    openapi::{self, Document, Extension},
     request::{Accepted, Encoding, Query, SpaceScope},
     server::{Shared, header_text},
     status::Status,
@@ -81,10 +81,10 @@ pub(crate) fn other(
         }
         ["openapi", "v2"] => {
             let Some(form) = openapi_form("v2", headers) else { return Ok(empty(StatusCode::NOT_ACCEPTABLE)) };
-            Ok(document_answer(&openapi::v2(form), content_type("v2", form), headers))
+            Ok(document_answer(&extension(shared, space).v2(form), content_type("v2", form), headers))
         }
         ["openapi", "v3"] => {
-            let text = serde_json::to_vec(&openapi::v3_index(&prefix(space))).unwrap_or_default();
+            let text = serde_json::to_vec(&extension(shared, space).v3_index(&prefix(space))).unwrap_or_default();
             Ok(answer::respond(200, "text/plain; charset=utf-8", Body::whole(text)))
         }
         ["openapi", "v3", path @ ..] => Ok(openapi_v3(shared, &path.join("/"), space, query, headers)),
@@ -94,6 +94,11 @@ pub(crate) fn other(
 
 fn respond(value: &Value, encoding: Encoding) -> Response<Body> {
     answer::bytes(200, serde_json::to_vec(value).unwrap_or_default(), encoding)
+}
+
+/// What the documents of a space have beyond those of all.
+fn extension(shared: &Shared, space: &SpaceScope) -> Extension {
+    Extension::of(&Kinds::of(shared, space).extended())
 }
 
 /// What stands before every address of a space.
@@ -190,7 +195,7 @@ fn document_answer(document: &Document, kind: &'static str, headers: &HeaderMap)
 /// One document of version 3. An address with its hash can be kept for ever; one with another hash is shown the right one.
 fn openapi_v3(shared: &Shared, path: &str, space: &SpaceScope, query: &Query, headers: &HeaderMap) -> Response<Body> {
     let Some(form) = openapi_form("v3", headers) else { return empty(StatusCode::NOT_ACCEPTABLE) };
-    let Some(document) = openapi::v3(path, form) else { return empty(StatusCode::NOT_FOUND) };
+    let Some(document) = extension(shared, space).v3(path, form) else { return empty(StatusCode::NOT_FOUND) };
     let hash = &document.hash;
     let given = query.get("hash").unwrap_or_default();
     if !given.is_empty() && given != hash.as_ref() {

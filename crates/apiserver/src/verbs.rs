@@ -151,7 +151,11 @@ impl Call {
         }
         let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
         let protobuf = crate::protobuf::has_form(&resource);
-        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, protobuf)?;
+        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, protobuf);
+        let accepted = accepted.map_err(|status| match resource.custom {
+            Some(_) => Status::no_acceptable_form(AVAILABLE),
+            None => status,
+        })?;
         let accepted =
             accepted.pretty_if(query.get("pretty").is_some_and(|value| query.flag("pretty") && !value.is_empty()));
         if let Some(name) = &path.name {
@@ -300,6 +304,12 @@ async fn settle_definition(call: &Call) {
     }
     if let Err(status) = definitions::settle(&call.shared, space).await {
         tracing::warn!(error = status.message(), "definitions are not served yet");
+    }
+    if call.verb == Verb::Delete
+        && let Ok(key) = call.key(call.name())
+        && let Err(status) = definitions::end_if_empty(&call.shared, &key).await
+    {
+        tracing::warn!(error = status.message(), "a definition is not gone yet");
     }
 }
 

@@ -72,6 +72,11 @@ pub(crate) fn same_kind(group: &str, wanted: &str) -> bool {
 
 /// The key under which Kubernetes stores an object, for the messages that show it.
 pub(crate) fn storage_key(resource: &Resource, namespace: &str, name: &str, dry_run: bool) -> String {
+    if resource.custom.is_some() {
+        let root = if dry_run { "" } else { "/registry" };
+        let place = format!("{root}/{}/{}", resource.group, resource.plural);
+        return if namespace.is_empty() { format!("{place}/{name}") } else { format!("{place}/{namespace}/{name}") };
+    }
     let place = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => "services/specs",
         ("", "endpoints") => "services/endpoints",

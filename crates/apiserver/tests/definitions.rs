@@ -5,7 +5,11 @@
 #[path = "support/client.rs"]
 mod client;
 
+use std::sync::Arc;
+
 use client::Client;
+use orrery_apiserver::{Config, Provided};
+use orrery_store::Store;
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -119,4 +123,70 @@ async fn a_namespace_takes_its_custom_resources_with_it() {
     client.delete("/api/v1/namespaces/n").await;
     client.until("/api/v1/namespaces/n", |code, _| code == 404).await;
     assert_eq!(client.get(&format!("{place}/a")).await.0, 404);
+}
+
+#[tokio::test]
+async fn another_server_over_the_store_serves_them_too() {
+    let client = Client::start().await;
+    client.post(DEFINITIONS, &definition()).await;
+    client.post(WIDGETS, &widget("a", json!({"a": "x"}))).await;
+    let other = client.another().await;
+    assert_eq!(other.get(&format!("{WIDGETS}/a")).await.1["spec"], json!({"a": "x", "n": 3}));
+    let mut gadgets = definition();
+    gadgets["metadata"]["name"] = "gadgets.ex.io".into();
+    gadgets["spec"]["names"] = json!({"plural": "gadgets", "kind": "Gadget"});
+    assert_eq!(other.post(DEFINITIONS, &gadgets).await.0, 201);
+    assert_eq!(client.get("/apis/ex.io/v1/namespaces/default/gadgets").await.0, 200, "it follows the store");
+}
+
+#[tokio::test]
+async fn objects_of_an_older_schema_are_read_with_new_defaults() {
+    let client = Client::start().await;
+    client.post(DEFINITIONS, &definition()).await;
+    client.post(WIDGETS, &widget("a", json!({"a": "x"}))).await;
+    let schema = json!([
+        {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/m", "value": {"type": "string", "default": "new"}},
+        {"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/a"},
+    ]);
+    let (code, changed) = client.json_patch(&format!("{DEFINITIONS}/widgets.ex.io"), &schema).await;
+    assert_eq!(code, 200, "{changed}");
+    let wanted = json!({"m": "new", "n": 3});
+    assert_eq!(client.get(&format!("{WIDGETS}/a")).await.1["spec"], wanted);
+    assert_eq!(client.get(WIDGETS).await.1["items"][0]["spec"], wanted);
+    assert_eq!(client.watch(&format!("{WIDGETS}?watch=true"), 1).await[0]["object"]["spec"], wanted);
+}
+
+#[tokio::test]
+async fn definitions_of_the_program_are_served_where_they_belong() {
+    let provided = Provided { definition: definition(), spaces: Arc::new(|space| space != "root") };
+    let config = Config { definitions: vec![provided], ..Config::default() };
+    let client = Client::over(Store::memory(orrery_store::Config::default()).unwrap(), config).await;
+    client.post("/apis/core.orrery.io/v1alpha1/logicalspaces", &json!({"metadata": {"name": "one"}})).await;
+    assert_eq!(client.get(WIDGETS).await.0, 404);
+    let (code, made) = client.post(&format!("/spaces/one{WIDGETS}"), &widget("a", json!({}))).await;
+    assert_eq!((code, &made["spec"]["n"]), (201, &json!(3)), "{made}");
+    assert_eq!(client.get(&format!("/spaces/one{DEFINITIONS}")).await.1["items"], json!([]), "nothing is stored");
+    assert_eq!(client.get("/spaces/*/apis/ex.io/v1/widgets").await.1["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn documents_describe_custom_resources_in_their_space_alone() {
+    let client = Client::start().await;
+    let shared = client.get("/openapi/v3").await.1;
+    assert!(shared["paths"].get("apis/ex.io/v1").is_none());
+    client.post(DEFINITIONS, &definition()).await;
+    let index = client.get("/openapi/v3").await.1;
+    let address = index["paths"]["apis/ex.io/v1"]["serverRelativeURL"].as_str().unwrap();
+    let (code, document) = client.get(address).await;
+    assert_eq!(code, 200);
+    assert_eq!(
+        document["components"]["schemas"]["io.ex.v1.Widget"]["properties"]["spec"]["properties"]["a"]["type"],
+        "string"
+    );
+    assert!(document["paths"]["/apis/ex.io/v1/namespaces/{namespace}/widgets/{name}"]["patch"].is_object());
+    let old = client.get("/openapi/v2").await.1;
+    assert!(
+        old["definitions"]["io.ex.v1.WidgetList"].is_object()
+            && old["definitions"]["io.k8s.api.core.v1.Pod"].is_object()
+    );
 }

@@ -26,12 +26,23 @@ pub(super) struct Work {
     key: Key,
     gone: bool,
     deleting: bool,
+    /// Whether it is due although it waits.
+    waited: bool,
 }
 
 impl Work {
     pub(super) fn of(object: &Object) -> Self {
         let deleting = Stored::of(object).is_some_and(|stored| stored.is_deleting());
-        Self { key: object.key().clone(), gone: object.is_deletion(), deleting }
+        Self { key: object.key().clone(), gone: object.is_deletion(), deleting, waited: false }
+    }
+
+    /// A definition that may have waited for an object which is gone now.
+    pub(super) fn freed(shared: &Shared, key: &Key) -> Option<Self> {
+        let entries = shared.definitions.of(key.space())?;
+        let name = format!("{}.{}", key.resource(), key.group());
+        entries.get(name.as_str()).filter(|entry| entry.terminating)?;
+        let key = Key::new(definitions::GROUP, definitions::RESOURCE, key.space(), "", &name).ok()?;
+        Some(Self { key, gone: false, deleting: true, waited: true })
     }
 }
 
@@ -94,7 +105,11 @@ pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Work>, que
                     // Its names are free for others when it is gone.
                     let settled = definitions::settle(&shared, work.key.space()).await;
                     log_failure("definitions are not served yet", &settled);
-                    (work.key.clone(), work.deleting && !waits.contains_key(&work.key))
+                    let due = work.deleting && (work.waited || !waits.contains_key(&work.key));
+                    if due {
+                        waiting.retain(|(_, key), ()| *key != work.key);
+                    }
+                    (work.key.clone(), due)
                 }
             },
             () = super::sleep_until(next) => match waiting.pop_first() {

@@ -1,7 +1,5 @@
 //! The schema of a custom resource as OpenAPI documents describe it to clients.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "documents of custom resources come in another step"))]
-
 use serde_json::{Map, Value, json};
 
 /// Which OpenAPI a description is for.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::webhook::Webhook;
+use super::{kinds::precedence, webhook::Webhook};
 use crate::{
-    custom::{Refused, Scale, Structural, columns::Columns},
+    custom::{Refused, Scale, Structural, columns::Columns, open_api},
     registry::{Behaviour, FieldLabels, Registry, Resource, Storage, Subresource},
     status::Status,
 };
@@ -28,6 +28,8 @@ pub(crate) struct Family {
     pub(crate) group: String,
     pub(crate) kind: String,
     pub(crate) list_kind: String,
+    /// What tells the definition from others.
+    pub(crate) hash: [u8; 32],
     pub(crate) versions: Vec<Version>,
     /// Which of the versions is stored.
     pub(crate) storage: usize,
@@ -42,6 +44,8 @@ pub(crate) struct Version {
     pub(crate) schema: Arc<Structural>,
     /// `openAPIV3Schema`, for those who describe it.
     pub(crate) described: Option<Box<str>>,
+    /// `selectableFields`, likewise.
+    pub(crate) selectable: Vec<Value>,
     /// What tells whether an object was written by this schema: then it is as it would be read.
     pub(crate) mark: u64,
     /// What users of the version are told.
@@ -79,6 +83,18 @@ impl Custom {
         &self.version().schema
     }
 
+    /// What documents call the version, which a resource serves.
+    pub(crate) fn named<'a>(&'a self, resource: &'a Resource) -> open_api::Named<'a> {
+        open_api::Named {
+            group: &self.family.group,
+            version: &self.version().name,
+            kind: &self.family.kind,
+            list_kind: &self.family.list_kind,
+            plural: &resource.plural,
+            selectable: &self.version().selectable,
+        }
+    }
+
     /// Whether objects are stored in this version.
     pub(crate) fn is_stored(&self) -> bool {
         self.version == self.family.storage
@@ -103,6 +119,15 @@ impl Family {
 
     /// Turns objects of one version into objects of another. What the other does not know is dropped.
     pub(crate) fn convert(&self, objects: Vec<Value>, from: usize, to: usize) -> Result<Vec<Value>, Status> {
+        let mut converted = self.turn(objects, from, to)?;
+        if from != to {
+            converted.iter_mut().for_each(|object| drop(self.versions[to].schema.prune(object)));
+        }
+        Ok(converted)
+    }
+
+    /// Turns objects of one version into objects of another, with all they have.
+    pub(crate) fn turn(&self, objects: Vec<Value>, from: usize, to: usize) -> Result<Vec<Value>, Status> {
         if from == to || objects.is_empty() {
             return Ok(objects);
         }
@@ -116,7 +141,6 @@ impl Family {
         };
         for object in &mut converted {
             object["apiVersion"] = wanted.as_str().into();
-            self.versions[to].schema.prune(object);
         }
         Ok(converted)
     }
@@ -133,17 +157,18 @@ impl Family {
 
 impl Served {
     /// Compiles the spec of a definition. `names` are those that were accepted.
-    pub(super) fn compile(spec: &Value, names: &Value) -> Result<Self, Refused> {
+    pub(super) fn compile(spec: &Value, names: &Value, hash: [u8; 32]) -> Result<Self, Refused> {
         let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let group = text(spec, "group");
         let kind = text(names, "kind");
         let listed: &[Value] = spec["versions"].as_array().map_or(&[], Vec::as_slice);
-        let versions = listed.iter().map(|version| self::version(version, &group, &kind));
+        let versions = listed.iter().map(|version| self::version(version, listed, &group, &kind));
         let family = Arc::new(Family {
             versions: versions.collect::<Result<_, _>>()?,
             storage: listed.iter().position(|version| version["storage"] == true).unwrap_or(0),
             conversion: conversion(&spec["conversion"]),
             list_kind: text(names, "listKind"),
+            hash,
             group,
             kind,
         });
@@ -164,7 +189,7 @@ impl Served {
     }
 }
 
-fn version(version: &Value, group: &str, kind: &str) -> Result<Version, Refused> {
+fn version(version: &Value, listed: &[Value], group: &str, kind: &str) -> Result<Version, Refused> {
     let name = version["name"].as_str().unwrap_or_default();
     let described = version.pointer("/schema/openAPIV3Schema").map(Value::to_string);
     let text = described.as_deref().unwrap_or(r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#);
@@ -172,7 +197,7 @@ fn version(version: &Value, group: &str, kind: &str) -> Result<Version, Refused>
     let told = version["deprecated"] == true;
     let deprecation = told.then(|| match version["deprecationWarning"].as_str() {
         Some(warning) => warning.to_owned(),
-        None => format!("{group}/{name} {kind} is deprecated"),
+        None => deprecation(name, listed, group, kind),
     });
     Ok(Version {
         name: name.to_owned(),
@@ -180,8 +205,19 @@ fn version(version: &Value, group: &str, kind: &str) -> Result<Version, Refused>
         schema: Structural::shared(text.as_bytes())?,
         mark: u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()) | 1,
         described: described.map(Into::into),
+        selectable: version["selectableFields"].as_array().cloned().unwrap_or_default(),
         deprecation,
     })
+}
+
+/// What users of a deprecated version are told: also what to use instead, if there is something better.
+fn deprecation(name: &str, listed: &[Value], group: &str, kind: &str) -> String {
+    let usable = listed.iter().filter(|version| version["served"] == true && version["deprecated"] != true);
+    let better = usable.filter_map(|version| version["name"].as_str()).max_by_key(|name| precedence(name));
+    match better.filter(|better| precedence(better) > precedence(name)) {
+        Some(better) => format!("{group}/{name} {kind} is deprecated; use {group}/{better} {kind}"),
+        None => format!("{group}/{name} {kind} is deprecated"),
+    }
 }
 
 fn conversion(conversion: &Value) -> Conversion {

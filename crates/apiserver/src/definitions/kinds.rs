@@ -138,6 +138,20 @@ impl<'a> Kinds<'a> {
         self.shared.definitions.provided(self.space).chain(self.stored.iter().flat_map(|stored| stored.values()))
     }
 
+    /// The versions of groups that have custom resources, as documents describe them.
+    pub(crate) fn extended(&self) -> Vec<(Group, Version)> {
+        if !self.has_custom() {
+            return Vec::new();
+        }
+        let versions = self.groups().into_iter().flat_map(|group| {
+            let versions = group.versions.clone();
+            versions.into_iter().map(move |version| (group.clone(), version))
+        });
+        let custom =
+            |(_, version): &(Group, Version)| version.resources.iter().any(|resource| resource.custom.is_some());
+        versions.filter(custom).collect()
+    }
+
     /// Whether there are kinds that are not built in.
     pub(crate) fn has_custom(&self) -> bool {
         self.entries().any(Entry::is_established)
@@ -195,7 +209,7 @@ fn terminating(resource: &Resource) -> Arc<Resource> {
 }
 
 /// How far a version is preferred: released ones before betas before alphas, then by number, others last.
-fn precedence(version: &str) -> (u8, u64, u64, Reverse<String>) {
+pub(super) fn precedence(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parsed = || {
         let rest = version.strip_prefix('v')?;
         let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_store::Key;
+use orrery_store::{Key, ListOptions, Scope};
 use serde_json::Value;
 
 use super::{
@@ -110,6 +110,17 @@ pub(crate) fn mark_deleted(definition: &mut Value, now: &str) {
     metadata.set("finalizers", finalizers);
 }
 
+/// Lets a definition that is being deleted go at once if there is nothing of what it has defined.
+pub(crate) async fn end_if_empty(shared: &Shared, key: &Key) -> Result<(), Status> {
+    let (plural, group) = key.name().split_once('.').unwrap_or_default();
+    let options = ListOptions { limit: 1, ..ListOptions::default() };
+    let list = shared.store.list(&Scope::space(group, plural, key.space()), &options);
+    if list.is_ok_and(|list| list.objects.is_empty()) {
+        end(shared, key).await?;
+    }
+    Ok(())
+}
+
 /// Removes what a definition that is being deleted has defined, and lets it go. Says whether there is nothing left to do.
 pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     let Some(existing) = shared.store.get(key) else { return Ok(true) };
@@ -121,30 +132,40 @@ pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     let conditions = definition.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let established = conditions.into_iter().any(|it| it["type"] == "Established" && it["status"] == "True");
     if !established {
-        tell(shared, key, "False", "NeverEstablished", "resource was never established").await?;
-    } else {
-        let (plural, group) = key.name().split_once('.').unwrap_or_default();
-        let remaining = controllers::empty_resource(shared, group, plural, key.space()).await;
-        if let Some(failure) = remaining.failures.first() {
-            let message = format!("could not delete all instances: {}", failure.message());
-            tell(shared, key, "True", "InstanceDeletionFailed", &message).await?;
-            return Ok(false);
-        }
-        if !remaining.is_empty() {
-            let message = "CustomResource deletion is in progress";
-            tell(shared, key, "True", "InstanceDeletionInProgress", message).await?;
-            return Ok(false);
-        }
-        tell(shared, key, "False", "InstanceDeletionCompleted", "removed all instances").await?;
+        return free(shared, key, "NeverEstablished", "resource was never established").await;
     }
-    controllers::remove_finalizer(shared, key, FINALIZER).await?;
-    Ok(true)
+    let (plural, group) = key.name().split_once('.').unwrap_or_default();
+    let remaining = controllers::empty_resource(shared, group, plural, key.space()).await;
+    if let Some(failure) = remaining.failures.first() {
+        let message = format!("could not delete all instances: {}", failure.message());
+        tell(shared, key, "InstanceDeletionFailed", &message).await?;
+        return Ok(false);
+    }
+    if !remaining.is_empty() {
+        let message = "CustomResource deletion is in progress";
+        tell(shared, key, "InstanceDeletionInProgress", message).await?;
+        return Ok(false);
+    }
+    free(shared, key, "InstanceDeletionCompleted", "removed all instances").await
 }
 
-async fn tell(shared: &Shared, key: &Key, status: &str, reason: &str, message: &str) -> Result<(), Status> {
+/// Says why a definition need not wait, and that it does not.
+async fn free(shared: &Shared, key: &Key, reason: &str, message: &str) -> Result<bool, Status> {
+    let changed = change_status(shared, key, |definition, now| {
+        let mut conditions = Conditions::of(definition, now);
+        conditions.set("Terminating", "False", reason, message);
+        definition["status"]["conditions"] = conditions.list.into();
+        if let Some(Value::Array(list)) = definition.pointer_mut("/metadata/finalizers") {
+            list.retain(|name| name != FINALIZER);
+        }
+    });
+    changed.await.map(|()| true)
+}
+
+async fn tell(shared: &Shared, key: &Key, reason: &str, message: &str) -> Result<(), Status> {
     change_status(shared, key, |definition, now| {
         let mut conditions = Conditions::of(definition, now);
-        conditions.set("Terminating", status, reason, message);
+        conditions.set("Terminating", "True", reason, message);
         definition["status"]["conditions"] = conditions.list.into();
     })
     .await

@@ -162,7 +162,6 @@ fn status(resource: &Resource, members: &mut Members, before: &Members, now: &st
         | "ResourceClaim"
         | "VolumeAttachment"
         | "ValidatingAdmissionPolicy"
-        | "CustomResourceDefinition"
         | "APIService" => &["deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences"],
         _ => &[],
     };

@@ -58,19 +58,22 @@ pub(super) fn descriptions() -> Descriptions {
 /// The document of version 2 with the groups that were not recorded.
 pub(super) fn v2(groups: &[Generated]) -> Value {
     let mut document: Value = serde_json::from_slice(&part("v2")).unwrap_or_default();
-    for group in groups {
-        let mut generated = group.v2();
-        for member in ["paths", "definitions"] {
-            let Value::Object(added) = generated[member].take() else { continue };
-            if let Some(members) = document[member].as_object_mut() {
-                added.into_iter().for_each(|(name, value)| {
-                    members.entry(name).or_insert(value);
-                });
-            }
-        }
-    }
+    groups.iter().for_each(|group| add(&mut document, group));
     describe(document.get_mut("definitions"), &descriptions());
     document
+}
+
+/// Adds what is new in a group to a document of version 2.
+pub(super) fn add(document: &mut Value, group: &Generated) {
+    let mut generated = group.v2();
+    for member in ["paths", "definitions"] {
+        let Value::Object(added) = generated[member].take() else { continue };
+        if let Some(members) = document[member].as_object_mut() {
+            added.into_iter().for_each(|(name, value)| {
+                members.entry(name).or_insert(value);
+            });
+        }
+    }
 }
 
 /// A recorded document of version 3.

@@ -7,9 +7,12 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+use sha2::{Digest, Sha512};
+
 use super::assemble;
 use crate::{
-    registry::{Registry, Resource},
+    custom::open_api,
+    registry::{Registry, Resource, Version},
     schema::{Shape, Struct, StructRef, Type},
 };
 
@@ -50,7 +53,27 @@ enum Edition {
     V3,
 }
 
+/// What the definition of a resource's objects is called in documents.
+fn name(resource: &Resource) -> String {
+    match &resource.custom {
+        Some(custom) => custom.named(resource).definition_name(),
+        None => resource.schemas.get(resource.schema).name.to_string(),
+    }
+}
+
 impl Generated {
+    /// A version of a group that has custom resources.
+    pub(super) fn extended(group: &str, version: &Version) -> Self {
+        Self { group: group.to_owned(), version: version.name.clone(), resources: version.resources.clone() }
+    }
+
+    /// What tells the contents from others.
+    pub(super) fn hash(&self) -> Sha512 {
+        let custom = self.resources.iter().filter_map(|resource| resource.custom.as_ref());
+        let hash = Sha512::new_with_prefix(self.path());
+        custom.fold(hash, |hash, custom| hash.chain_update(custom.family.hash))
+    }
+
     /// Where the document of version 3 is found.
     pub(super) fn path(&self) -> String {
         if self.group.is_empty() {
@@ -83,7 +106,8 @@ impl Generated {
             let schemas = &resource.schemas;
             let shared = SHARED.iter().filter_map(|name| schemas.find(&format!("{META}.{name}")));
             let bodies = resource.subresources.iter().filter_map(|subresource| subresource.schema);
-            let mut waiting: Vec<StructRef> = shared.chain(bodies).chain([resource.schema]).collect();
+            let own = if resource.custom.is_some() { schemas.object_meta() } else { resource.schema };
+            let mut waiting: Vec<StructRef> = shared.chain(bodies).chain([own]).collect();
             while let Some(reference) = waiting.pop() {
                 let described = schemas.get(reference);
                 if made.contains_key(described.name.as_ref()) {
@@ -94,7 +118,14 @@ impl Generated {
                 made.insert(described.name.to_string(), definition);
                 waiting.append(&mut referenced);
             }
-            let name = schemas.get(resource.schema).name.to_string();
+            let name = name(resource);
+            if let Some(custom) = &resource.custom {
+                let (named, edition) = (custom.named(resource), edition.of_custom());
+                let schema = custom.version().described.as_deref().and_then(|text| serde_json::from_str(text).ok());
+                made.insert(name, open_api::definition(named, schema.as_ref(), edition));
+                made.insert(named.list_definition_name(), open_api::list_definition(named, edition));
+                continue;
+            }
             let marks = json!([{ "group": self.group, "version": self.version, "kind": resource.kind }]);
             made[&name]["x-kubernetes-group-version-kind"] = marks;
             made.insert(format!("{name}List"), self.list(edition, resource, &name));
@@ -123,7 +154,7 @@ impl Generated {
             let space = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
             let collection = format!("/{}{space}/{}", self.path(), resource.plural);
             let object = format!("{collection}/{{name}}");
-            let name = resource.schemas.get(resource.schema).name.as_ref();
+            let name = &*name(resource);
             let operations = |wanted: &[(&'static str, Action)]| {
                 let served = wanted.iter().filter(|(_, action)| resource.allows(action.verb()));
                 served.map(|(method, action)| (*method, self.operation(edition, *action, resource, name))).collect()
@@ -134,8 +165,11 @@ impl Generated {
             paths.insert(collection, path(edition, resource.namespaced, false, operations(&of_collection)));
             paths.insert(object.clone(), path(edition, resource.namespaced, true, operations(&of_object)));
             for subresource in &resource.subresources {
-                let Some(schema) = subresource.schema else { continue };
-                let body = resource.schemas.get(schema).name.as_ref();
+                let body = match subresource.schema {
+                    Some(schema) => resource.schemas.get(schema).name.as_ref(),
+                    None if resource.custom.is_some() => name,
+                    None => continue,
+                };
                 let served =
                     of_object.iter().filter(|(_, action)| subresource.verbs.iter().any(|verb| verb == action.verb()));
                 let made = served.map(|(method, action)| (*method, self.operation(edition, *action, resource, body)));
@@ -150,7 +184,10 @@ impl Generated {
 
     fn operation(&self, edition: Edition, action: Action, resource: &Resource, body: &str) -> Value {
         let answer = match action {
-            Action::List => format!("{body}List"),
+            Action::List => match &resource.custom {
+                Some(custom) => custom.named(resource).list_definition_name(),
+                None => format!("{body}List"),
+            },
             Action::Delete | Action::DeleteCollection => format!("{META}.Status"),
             _ => body.to_owned(),
         };
@@ -283,6 +320,13 @@ impl Action {
 }
 
 impl Edition {
+    fn of_custom(self) -> open_api::Version {
+        match self {
+            Self::V2 => open_api::Version::V2,
+            Self::V3 => open_api::Version::V3,
+        }
+    }
+
     fn reference(self, definition: &str) -> Value {
         let place = match self {
             Self::V2 => "#/definitions/",

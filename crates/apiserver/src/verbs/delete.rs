@@ -209,7 +209,7 @@ impl Writer<'_> {
 pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let (name, uid, version) = (object::name(old), object::text(old, "uid"), object::text(old, "resourceVersion"));
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-        if is_namespace(shown) {
+        if is_checked_early(shown) {
             let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
             return Err(Status::conflict(named(shown), name, &why));
         }
@@ -219,7 +219,7 @@ pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &Delet
         return Err(Status::conflict(kind(shown), name, &why));
     }
     if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
-        if is_namespace(shown) {
+        if is_checked_early(shown) {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
             );
@@ -240,6 +240,11 @@ pub(crate) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
     let filled = is_namespace(resource)
         && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     !held && !filled && (grace == 0 || resource.kind != "Pod" || resource.custom.is_some())
+}
+
+/// Whether a deletion of the kind is only begun, so that its conditions are those of an update.
+fn is_checked_early(resource: &Resource) -> bool {
+    is_namespace(resource) || definitions::is_definition(resource)
 }
 
 fn is_namespace(resource: &Resource) -> bool {

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Call, native};
 use crate::{
     answer,
-    apply::{ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale},
+    apply::{
+        self, ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale,
+    },
     custom::Structural,
     definitions::Custom,
     gotext,
@@ -46,6 +48,9 @@ impl<'a> Owner<'a> {
     pub(crate) fn create(&self, object: &mut Value) -> Result<(), Vec<Cause>> {
         let given = Metadata::of(object).take("managedFields");
         let managers = self.given(given.as_ref(), None)?;
+        if !self.fits(&self.shown(object), &managers) {
+            return Ok(());
+        }
         let managers =
             self.writing(|writing, kind| writing.update(&kind.empty(), &self.shown(object), managers, &self.name));
         self.note(object, managers);
@@ -60,6 +65,9 @@ impl<'a> Owner<'a> {
         if !managers.is_empty() {
             let kind = Kind(self);
             let before = kind.shown(old);
+            if !self.fits(&before, &managers) || !self.fits(&self.shown(object), &managers) {
+                return Ok(());
+            }
             managers = self.writing(|writing, _| writing.update(&before, &self.shown(object), managers, &self.name));
         }
         self.note(object, managers);
@@ -102,6 +110,25 @@ impl<'a> Owner<'a> {
             None => Ok(known()),
             Some(managers) => check(&managers).map(|()| managers),
         }
+    }
+
+    /// Whether an object is what the types of its kind say, in every version that somebody has written. Of a custom resource
+    /// that is not, nobody is known to own anything.
+    fn fits(&self, object: &Value, managers: &Managers) -> bool {
+        let Some(custom) = &self.resource.custom else { return true };
+        let kind = Kind(self);
+        let own = self.resource.api_version();
+        let mut object = object.clone();
+        Metadata::of(&mut object).remove("managedFields");
+        if apply::check(typed(self.resource), &object, true).is_err() {
+            return false;
+        }
+        let others = managers.versions().filter(|version| *version != own);
+        others.into_iter().all(|version| {
+            let Some(place) = kind.custom_version(custom, version) else { return true };
+            let converted = kind.convert(&object, &own, version);
+            apply::check(typed_by(&custom.family.versions[place].schema), &converted, true).is_ok()
+        })
     }
 
     /// An object as it is sent in, complete and in the version of the request.
@@ -248,7 +275,7 @@ impl Versions for Kind<'_> {
     fn convert(&self, object: &Value, from: &str, to: &str) -> Value {
         if let Some(custom) = &self.0.resource.custom {
             let places = self.custom_version(custom, from).zip(self.custom_version(custom, to));
-            let converted = places.map(|(from, to)| custom.family.convert(vec![object.clone()], from, to));
+            let converted = places.map(|(from, to)| custom.family.turn(vec![object.clone()], from, to));
             return converted.and_then(Result::ok).and_then(|mut list| list.pop()).unwrap_or_else(|| object.clone());
         }
         let mut object = object.clone();

@@ -14,7 +14,7 @@ use super::{
     get::{POLL, revision, wait_for},
     is_as_stored,
     list::{Filter, select},
-    read,
+    read, read_custom,
 };
 use crate::{
     answer::{self, Include, TableView},
@@ -255,13 +255,22 @@ impl Renderer {
     fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object, revision: Revision) {
         let Some(stored) = Stored::of(object).map(|stored| stored.at(revision)) else { return };
         let space = self.all_spaces.then(|| object.key().space());
+        // Conversion may ask a server elsewhere, and fail.
+        let converted = match &self.resource.custom {
+            Some(custom) if !is_as_stored(&self.resource, &stored) => match read_custom(custom, [object]) {
+                Ok(mut values) => values.pop(),
+                Err(status) => return self.frame(out, "ERROR", |_, out| out.extend_from_slice(&status.to_json())),
+            },
+            _ => None,
+        };
         self.frame(out, kind, |this, out| match this.form.shape {
             Shape::Metadata if answer::is_whole_metadata(&this.resource) => {
                 stored.write_partial(out, &this.opening, space);
             }
             Shape::Whole if is_as_stored(&this.resource, &stored) => stored.write(out, &this.opening, space),
             _ => {
-                let mut value = read(&this.shared.registry, &this.resource, object).unwrap_or_default();
+                let read = || read(&this.shared.registry, &this.resource, object).unwrap_or_default();
+                let mut value = converted.unwrap_or_else(read);
                 value["metadata"]["resourceVersion"] = revision.to_string().into();
                 this.value(out, &value);
             }

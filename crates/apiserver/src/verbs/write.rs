@@ -384,6 +384,8 @@ impl<'a> Writer<'a> {
         let family = &custom.family;
         let written = Written { version: &family.stored().name, mark: family.stored().mark };
         if custom.is_stored() {
+            // It is shown as it would be read: with defaults also where a part cannot be written here.
+            custom.schema().default(object);
             return Ok(object::encode_as(object, written));
         }
         let stored = family.convert(vec![object.clone()], custom.version, family.storage)?;

@@ -30,11 +30,18 @@ impl Known {
         self.0.contains_key(name)
     }
 
+    /// Whether a case differs in one run and not in another, because of how fast things happen.
+    pub(crate) fn varies(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|reason| reason.contains("within a second"))
+    }
+
     /// Writes the list anew; reasons that are known stay.
     pub(crate) fn record<'a>(&self, differing: impl Iterator<Item = &'a String>) {
         let differing =
             differing.map(|name| (name.clone(), self.0.get(name).cloned().unwrap_or_else(|| UNSORTED.to_owned())));
-        let known = Self(differing.collect());
+        let varying = self.0.iter().filter(|(name, _)| self.varies(name));
+        let varying = varying.map(|(name, reason)| (name.clone(), reason.clone()));
+        let known = Self(differing.chain(varying).collect());
         let mut text = "# Recorded conversations that are answered differently, and why. Written by the test: see tests/replay/main.rs.\n".to_owned();
         for (name, reason) in &known.0 {
             let quoted = |text: &str| serde_json::Value::from(text).to_string();

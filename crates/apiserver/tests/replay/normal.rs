@@ -47,7 +47,7 @@ fn object(fields: &Map<String, Value>, namespace: &str) -> Value {
                 causes.sort_by_key(|cause| cause["message"].as_str().unwrap_or_default().to_owned());
                 causes.into()
             }
-            ("resourceVersion" | "uid" | "continue" | "selfLink", Value::String(text))
+            ("resourceVersion" | "uid" | "continue" | "selfLink" | "storageVersionHash", Value::String(text))
                 if !text.is_empty() && text != "0" =>
             {
                 format!("<{name}>").into()

@@ -25,8 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Client {
     pub(crate) async fn start() -> Self {
-        let store = Store::memory(orrery_store::Config::default()).unwrap();
-        let server = Server::new(store.clone(), Config::default());
+        Self::over(Store::memory(orrery_store::Config::default()).unwrap(), Config::default()).await
+    }
+
+    /// Another server over the same store: the same after a restart, or a second one beside it.
+    pub(crate) async fn another(&self) -> Self {
+        Self::over(self.store.clone(), Config::default()).await
+    }
+
+    pub(crate) async fn over(store: Store, config: Config) -> Self {
+        let server = Server::new(store.clone(), config);
         server.bootstrap().await.unwrap();
         let controllers = server.start_controllers();
         Self { server, store, user: User::admin(), headers: Vec::new(), _controllers: Arc::new(controllers) }
@@ -62,6 +70,10 @@ impl Client {
 
     pub(crate) async fn merge(&self, path: &str, patch: &Value) -> (u16, Value) {
         self.ask(Method::PATCH, path, "application/merge-patch+json", patch.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn json_patch(&self, path: &str, patch: &Value) -> (u16, Value) {
+        self.ask(Method::PATCH, path, "application/json-patch+json", patch.to_string().into_bytes()).await
     }
 
     /// Asks until the answer is as it must be.

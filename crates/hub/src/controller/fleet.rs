@@ -267,9 +267,12 @@ impl Fleet {
     }
 
     fn failed(&mut self, topic: Topic, absent: bool, error: &str) {
-        tracing::debug!(?topic, error, "cannot watch");
         if absent {
             self.awaited.remove(&topic);
+        } else if self.awaited.contains(&topic) {
+            tracing::warn!(?topic, error, "cannot list; nothing is sent until it can be");
+        } else {
+            tracing::debug!(?topic, error, "cannot watch");
         }
     }
 

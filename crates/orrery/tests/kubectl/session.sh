@@ -2,9 +2,9 @@
 # not well, is compared with what the same kubectl printed at a real server. What stands before the first step is part of every step.
 
 ## api-resources
-kubectl api-resources --no-headers -o name | sort | grep -v orrery.io
+kubectl api-resources --no-headers -o name | sort | grep -v -e orrery.io -e kubestellar.io -e open-cluster-management.io
 kubectl api-resources --namespaced=false --api-group=rbac.authorization.k8s.io --no-headers | awk '{print $1, $NF}'
-kubectl api-versions | sort | grep -v orrery.io
+kubectl api-versions | sort | grep -v -e orrery.io -e kubestellar.io -e open-cluster-management.io
 
 ## create
 kubectl create namespace shop

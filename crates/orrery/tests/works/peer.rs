@@ -5,12 +5,22 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    sync::Arc,
 };
 
+use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use orrery::authority::{Authorities, Subject};
-use orrery_apiserver::identity::Issuer;
-use orrery_store::{Batch, Content, Expect, Key, Store};
+use orrery::{
+    authority::{Authorities, Subject},
+    client::Client,
+};
+use orrery_api::definitions::STORED;
+use orrery_apiserver::{
+    Provided, Server,
+    identity::{Issuer, User},
+    yaml,
+};
+use orrery_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -126,13 +136,16 @@ impl Installation {
 
 /// Puts a cluster into the inventory.
 pub(crate) async fn add_cluster(store: &Store, cluster: &str) {
+    let yaml = STORED.iter().find(|definition| definition.name.starts_with("managedclusters.")).unwrap().yaml;
+    let clusters = Provided { definition: yaml::parse(yaml.as_bytes()).unwrap(), spaces: Arc::new(|_| true) };
+    let config = orrery_apiserver::Config { definitions: vec![clusters], ..orrery_apiserver::Config::default() };
+    let server = Server::new(store.clone(), config);
     let object = json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": cluster, "uid": format!("uid-of-{cluster}")}, "spec": {"hubAcceptsClient": true}
+        "metadata": {"name": cluster}, "spec": {"hubAcceptsClient": true},
     });
-    let key = Key::new("cluster.open-cluster-management.io", "managedclusters", "root", "", cluster).unwrap();
-    let content = Content::new(object.to_string());
-    store.commit(Batch::new().put(key, Expect::Anything, content)).await.unwrap();
+    let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+    Client::in_process(server.service(), User::admin()).send(Method::POST, path, Some(&object)).await.unwrap();
 }
 
 /// Somebody who speaks, or would like to, for a cluster.

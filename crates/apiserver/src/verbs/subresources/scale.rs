@@ -24,7 +24,14 @@ const KIND: Named<'static> = Named { group: "autoscaling", what: "Scale" };
 
 /// Answers with the scale of an object.
 pub(super) fn get(call: &Call) -> Result<Response<Body>, Status> {
-    respond(call, &call.read(&*call.existing()?)?)
+    let object = call.read(&*call.existing()?)?;
+    if let Some(scale) = call.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref())
+        && at(&object, &scale.spec_replicas).is_none_or(Value::is_null)
+    {
+        let path = crate::gotext::quote(&scale.spec_replicas);
+        return Err(Status::internal_error(format!("the spec replicas field {path} does not exist")));
+    }
+    respond(call, &object)
 }
 
 /// Sets the scale of an object.
@@ -38,7 +45,7 @@ pub(super) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     write(call, options.dry_run, warnings, |object, _| {
         let managers = scale_owner(&owner, &wanted).update(
             object,
-            &complete(call, &scale_of(object), &wanted),
+            &complete(call, &scale_of(call, object), &wanted),
             &complete(call, &scale, &wanted),
         );
         Ok((scale.clone(), managers))
@@ -56,10 +63,15 @@ pub(crate) async fn apply(
     let wanted = wanted(call)?;
     let owner = Owner::of(call, options);
     let scale_type = resource_of(call, &wanted);
+    if call.resource.custom.is_some() {
+        return Err(Status::internal(
+            "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+        ));
+    }
     config.check(&scale_type.api_version(), &scale_type.kind)?;
     config.check_text(options.field_validation, warnings)?;
     write(call, options.dry_run, warnings, |object, _| {
-        let old = complete(call, &scale_of(object), &wanted);
+        let old = complete(call, &scale_of(call, object), &wanted);
         let (scale, managers) = scale_owner(&owner, &wanted).apply(object, &old, &config.value, options.force)?;
         let scale = schema::restore(&call.resource.schemas, wanted.schema, scale).map_err(Status::internal)?;
         super::super::update::check_names(call, &scale)?;
@@ -89,11 +101,11 @@ pub(super) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
     let owner = Owner::of(call, &options);
     write(call, options.dry_run, warnings, |object, noted| {
         let patch = patch.as_ref().map_err(Status::clone)?;
-        let scale = patch.apply(&call.shared.registry, &scale_type, &scale_of(object), noted)?;
+        let scale = patch.apply(&call.shared.registry, &scale_type, &scale_of(call, object), noted)?;
         check(call.name(), &scale)?;
         let managers = scale_owner(&owner, &wanted).update(
             object,
-            &complete(call, &scale_of(object), &wanted),
+            &complete(call, &scale_of(call, object), &wanted),
             &complete(call, &scale, &wanted),
         );
         Ok((scale, managers))
@@ -149,9 +161,12 @@ async fn write(
         let mut new = old.clone();
         schema::sparse(&call.resource.schemas, call.resource.schema, &mut new);
         // Zero is said, or it would be taken for unset.
-        new["spec"]["replicas"] = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+        let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+        put(&mut new, spec_replicas(call), replicas);
         let mut metadata = Metadata::of(&mut new);
-        metadata.copy("resourceVersion", &scale);
+        if !object::text(&scale, "resourceVersion").is_empty() || call.resource.behaviour.unconditional_update {
+            metadata.copy("resourceVersion", &scale);
+        }
         metadata.copy("uid", &scale);
         metadata.remove("managedFields");
         if managers.is_array() {
@@ -161,6 +176,29 @@ async fn write(
     });
     let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change.await?;
     respond(call, &object)
+}
+
+/// Where the number of replicas is set.
+fn spec_replicas(call: &Call) -> &str {
+    let scale = call.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    scale.map_or(".spec.replicas", |scale| &scale.spec_replicas)
+}
+
+/// What is at a path of names, each after a dot.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets what is at a path of names; what leads there is made.
+fn put(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = value;
 }
 
 fn check(name: &str, scale: &Value) -> Result<(), Status> {
@@ -174,7 +212,7 @@ fn check(name: &str, scale: &Value) -> Result<(), Status> {
 }
 
 fn respond(call: &Call, object: &Value) -> Result<Response<Body>, Status> {
-    let scale = scale_of(object);
+    let scale = scale_of(call, object);
     let form = call.accepted.form;
     let shaped = match form.shape {
         Shape::Table => table(call, &scale)?,
@@ -207,7 +245,7 @@ fn table(call: &Call, scale: &Value) -> Result<Value, Status> {
 }
 
 /// The scale of an object.
-fn scale_of(object: &Value) -> Value {
+fn scale_of(call: &Call, object: &Value) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         let text = object::text(object, field);
@@ -215,13 +253,21 @@ fn scale_of(object: &Value) -> Value {
             metadata.insert(field.to_owned(), text.into());
         }
     }
-    let count = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+    let scale = call.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    let observed = scale.map_or(".status.replicas", |scale| &scale.status_replicas);
+    let count = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
     let mut spec = Map::new();
-    if count("/spec/replicas") != 0 {
-        spec.insert("replicas".to_owned(), count("/spec/replicas").into());
+    if count(spec_replicas(call)) != 0 {
+        spec.insert("replicas".to_owned(), count(spec_replicas(call)).into());
     }
-    let mut status = Map::from_iter([("replicas".to_owned(), count("/status/replicas").into())]);
-    let selector = selector_text(object.pointer("/spec/selector").unwrap_or(&Value::Null));
+    let mut status = Map::from_iter([("replicas".to_owned(), count(observed).into())]);
+    let selector = match scale {
+        Some(scale) => {
+            let path = scale.label_selector.as_deref();
+            path.and_then(|path| at(object, path)).and_then(Value::as_str).unwrap_or_default().to_owned()
+        }
+        None => selector_text(object.pointer("/spec/selector").unwrap_or(&Value::Null)),
+    };
     if !selector.is_empty() {
         status.insert("selector".to_owned(), selector.into());
     }
