@@ -173,6 +173,8 @@ impl<'a> Creation<'a> {
         }
         object["metadata"]["uid"] = UID.into();
         object["metadata"]["creationTimestamp"] = "<time>".into();
+        // What was sent empty counts until it is known who owns it, which only the verbs know.
+        schema::sparse(&resource.schemas, resource.schema, &mut object);
         kinds::prepare_create(resource, &mut object);
         let mut errors = kinds::validate_addresses(resource, &object, None, true);
         if errors.is_empty() {
