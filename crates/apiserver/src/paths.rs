@@ -75,7 +75,6 @@ pub(crate) fn other(
             Ok(respond(&discovery::group(&group), accepted.encoding))
         }
         ["metrics"] if *space == SpaceScope::One(crate::request::ROOT.to_owned()) => {
-            read_only()?;
             let metrics = shared.config.metrics.as_ref().ok_or_else(Status::no_such_page)?;
             Ok(answer::respond(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(metrics())))
         }

@@ -108,7 +108,8 @@ impl Replay<'_> {
     async fn played(&self, number: usize, file: &str) -> Played {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
         let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
-        let config = Config { root_ca: Arc::new(root_ca), ..Config::default() };
+        let metrics: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(String::new);
+        let config = Config { root_ca: Arc::new(root_ca), metrics: Some(metrics), ..Config::default() };
         let server = Server::new(store.clone(), config);
         server.bootstrap().await.unwrap();
         let _controllers = server.start_controllers();
