@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -31,24 +32,16 @@ func main() {
 	if len(os.Args) > 2 {
 		crashes, _ = strconv.Atoi(os.Args[2])
 	}
-	if err := run(os.Args[1], crashes); err != nil {
+	err := plane.With(os.Args[1], func(ctx context.Context, orrery *plane.Plane, config *rest.Config) error {
+		return run(ctx, orrery, config, crashes)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "informer:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string, crashes int) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	orrery, err := plane.Start(program)
-	if err != nil {
-		return err
-	}
-	defer orrery.Stop()
-	config, err := orrery.Config()
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, orrery *plane.Plane, config *rest.Config, crashes int) error {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)

@@ -32,24 +32,15 @@ import (
 
 func main() {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
-	if err := run(os.Args[1]); err != nil {
+	if err := plane.With(os.Args[1], run); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string) error {
-	ctx, stop := context.WithCancel(context.Background())
+func run(ctx context.Context, _ *plane.Plane, config *rest.Config) error {
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	orrery, err := plane.Start(program)
-	if err != nil {
-		return err
-	}
-	defer orrery.Stop()
-	config, err := orrery.Config()
-	if err != nil {
-		return err
-	}
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensions.AddToScheme} {
 		if err := add(types); err != nil {

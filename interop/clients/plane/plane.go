@@ -3,6 +3,7 @@ package plane
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -22,8 +23,24 @@ type Plane struct {
 	running                     *exec.Cmd
 }
 
-// Start runs the program with an empty data directory.
-func Start(program string) (*Plane, error) {
+// With runs something against a control plane of its own, and ends the context and the plane after it.
+func With(program string, do func(context.Context, *Plane, *rest.Config) error) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	plane, err := start(program)
+	if err != nil {
+		return err
+	}
+	defer plane.Stop()
+	config, err := plane.config()
+	if err != nil {
+		return err
+	}
+	return do(ctx, plane, config)
+}
+
+// Runs the program with an empty data directory.
+func start(program string) (*Plane, error) {
 	directory, err := os.MkdirTemp("", "orrery-interop-")
 	if err != nil {
 		return nil, err
@@ -79,8 +96,8 @@ func (p *Plane) Crash() error {
 	return p.run()
 }
 
-// Config says how to reach it, as an administrator.
-func (p *Plane) Config() (*rest.Config, error) {
+// How to reach it, as an administrator.
+func (p *Plane) config() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", filepath.Join(p.directory, "admin.kubeconfig"))
 }
 
