@@ -81,7 +81,7 @@ async fn set_rules(shared: &Shared, space: &str, name: &str, rules: Vec<Value>) 
     // What the configuration leaves the object with is in the object; it is not noted again.
     let writer = Writer { owner: None, patching: true, ..writer };
     let apply = |old: &Value, _: &mut Vec<String>| {
-        let merged = owner.apply(Some(old), &config, true)?;
+        let (merged, _) = owner.apply(Some(old), &config, true)?;
         verbs::restored(resource, merged, &config)
     };
     match writer.update(name, &mut Vec::new(), apply).await {
