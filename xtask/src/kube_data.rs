@@ -7,6 +7,7 @@
 mod descriptions;
 mod go_types;
 mod openapi;
+mod parameters;
 mod resources;
 mod schemas;
 
@@ -36,6 +37,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     pack(&target.join("resources.json.gz"), resources.to_string().as_bytes())?;
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;
     pack(&target.join("bootstrap.jsonl.gz"), &bootstrap)?;
+    let parameters = parameters::of(Path::new(modules), version)?;
+    pack(&target.join("parameters.json.gz"), parameters.to_string().as_bytes())?;
     let v2 = read(&recorded.join("openapi-v2.json"))?;
     let described = descriptions::of(&definitions)?.to_string();
     fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi, &described)?)?;
