@@ -51,7 +51,6 @@ const DROPPED: &[(&str, &[&str])] = &[
     ("io.k8s.api.resource.v1.DeviceCapacity", &["requestPolicy"]),
     ("io.k8s.api.resource.v1.ExactDeviceRequest", &["capacity"]),
     ("io.k8s.api.resource.v1.DeviceSubRequest", &["capacity"]),
-    ("io.k8s.api.resource.v1.DeviceConstraint", &["distinctAttribute"]),
 ];
 
 struct Plan {

@@ -89,7 +89,9 @@ impl<'a> Writer<'a> {
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        if metadata.text("resourceVersion") != "0" {
+        // What is only tried out is answered with a version that is none.
+        let tried = self.dry_run && metadata.text("resourceVersion").parse::<u64>().is_err();
+        if metadata.text("resourceVersion") != "0" && !tried {
             metadata.remove("resourceVersion");
         }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -110,6 +112,10 @@ impl<'a> Writer<'a> {
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
+        // Limits need no name.
+        if metadata.text("name").is_empty() && !generated && self.resource.kind == "LimitRange" {
+            metadata.set("name", crate::random::uid()?);
+        }
         for attempt in 0.. {
             if generated {
                 let mut metadata = Metadata::of(&mut object);
@@ -151,6 +157,7 @@ impl<'a> Writer<'a> {
             }
             let content = self.content(&mut object)?;
             if self.dry_run {
+                self.allocation().try_out(&asked, &mut object, None);
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
@@ -336,7 +343,9 @@ impl<'a> Writer<'a> {
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }
-        if !self.dry_run {
+        if self.dry_run {
+            self.allocation().try_out(&asked, &mut new, Some(&sparse_old));
+        } else {
             self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
