@@ -1,6 +1,6 @@
 //! What makes a space a cluster: namespaces come with what every namespace has and take their contents with them, objects
-//! go with their owners, aggregated roles follow what they are made of, events go after a while, flow schemas and admission
-//! policies say in their status what is wrong with them.
+//! go with their owners, aggregated roles follow what they are made of, events go after a while, and so does history, flow schemas
+//! and admission policies say in their status what is wrong with them.
 //!
 //! # Flow
 //!
@@ -19,6 +19,7 @@ mod deleter;
 mod event_ttl;
 mod flow;
 mod garbage;
+mod history;
 mod namespaces;
 mod policies;
 mod root_ca;
@@ -74,6 +75,7 @@ impl Server {
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
         tasks.spawn(run_contents(self.shared.clone(), contents_work));
         tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
+        tasks.spawn(history::run(self.shared.clone()));
         tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
         tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
         tasks.spawn(flow::run(self.shared.clone(), flow_work));
@@ -239,9 +241,13 @@ async fn run_contents(shared: Arc<Shared>, mut work: mpsc::Receiver<Place>) {
 }
 
 /// Makes an object that must be there, unless its namespace is going away or gone.
-async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object: Value) -> Result<(), Status> {
-    let registry = &shared.registry;
-    let resource = registry.resource("", "v1", plural).ok_or_else(Status::no_such_resource)?;
+async fn ensure(
+    shared: &Shared,
+    place: &Place,
+    resource: &Arc<Resource>,
+    name: &str,
+    object: Value,
+) -> Result<(), Status> {
     let writer = writer(shared, resource, &place.space, &place.namespace);
     if shared.store.get(&writer.key(name)?).is_some() {
         return Ok(());
