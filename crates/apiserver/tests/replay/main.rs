@@ -109,9 +109,10 @@ impl Replay<'_> {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
         let root_ca = || "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
         let metrics: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(String::new);
-        // The clock may run ahead of a case by hours; its events stay.
-        let event_ttl = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-        let config = Config { root_ca: Arc::new(root_ca), metrics: Some(metrics), event_ttl, ..Config::default() };
+        // The clock may run ahead of a case by hours; its events and its history stay.
+        let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+        let (root_ca, metrics) = (Arc::new(root_ca), Some(metrics));
+        let config = Config { root_ca, metrics, event_ttl: ages, history: ages, ..Config::default() };
         let server = Server::new(store.clone(), config);
         server.bootstrap().await.unwrap();
         let _controllers = server.start_controllers();

@@ -117,7 +117,8 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
     let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
-    let sixth = service_ranges::is_sixth(text(spec, "clusterIP"));
+    let first = spec.get("clusterIPs").and_then(|addresses| addresses.get(0)).and_then(Value::as_str);
+    let sixth = service_ranges::is_sixth(first.unwrap_or_else(|| text(spec, "clusterIP")));
     let families = match (dual, sixth) {
         (true, _) => json!(["IPv4", "IPv6"]),
         (false, true) => json!(["IPv6"]),

@@ -205,7 +205,7 @@ fn job(new: &Value, old: &Value, errors: &mut Errors) {
         let shown = field(new, "completions").unwrap_or(Value::Null);
         if !indexed {
             errors.push(FieldError::invalid(&path.child("completions"), shown, IMMUTABLE));
-        } else if field(new, "completions") != field(new, "parallelism") {
+        } else if !shown.is_null() && field(new, "completions") != field(new, "parallelism") {
             let detail = "can only be modified in tandem with spec.parallelism";
             errors.push(FieldError::invalid(&path.child("completions"), shown, detail));
         }

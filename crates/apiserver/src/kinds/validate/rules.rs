@@ -73,7 +73,7 @@ fn of_storage(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
     let path = &Path::ROOT.child("spec");
     match kind {
         "PersistentVolume" => storage::volume(object, errors),
-        "PersistentVolumeClaim" => storage::claim_spec(spec, path, errors),
+        "PersistentVolumeClaim" => storage::claim_spec(spec, old.map(|old| part(old, "spec")), path, errors),
         "StorageClass" => storage::storage_class(object, errors),
         "VolumeAttributesClass" => storage::attributes_class(object, errors),
         "VolumeAttachment" => {

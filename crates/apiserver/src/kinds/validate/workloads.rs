@@ -208,7 +208,7 @@ pub(super) fn stateful_set(spec: &Value, is_new: bool, path: &Path<'_>, errors: 
     let claims = path.child("volumeClaimTemplates");
     for (at, claim) in list(spec, "volumeClaimTemplates").iter().enumerate().filter(|_| is_new) {
         let here = claims.index(at);
-        storage::claim_spec(part(claim, "spec"), &here.child("spec"), errors);
+        storage::claim_spec(part(claim, "spec"), None, &here.child("spec"), errors);
     }
     not_negative(spec, "replicas", path, errors);
     not_negative(spec, "minReadySeconds", path, errors);
