@@ -116,6 +116,13 @@ impl Replay<'_> {
         let server = Server::new(store.clone(), config);
         server.bootstrap().await.unwrap();
         let _controllers = server.start_controllers();
+        // The clock goes on second by second, and so never comes to where events and history end.
+        let mut beats = tokio::task::JoinSet::new();
+        beats.spawn(async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
         let cluster = Cluster { server, store };
         let mut played = Played::default();
         let wanted = |case: &Case| self.only.is_none_or(|part| case.name.contains(part));
