@@ -48,7 +48,7 @@ pub struct Config {
     pub watch_timeout: Duration,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    /// For how long what changed can be read as it was: at least this, at most twice as long.
+    /// For how long what changed can be read as it was: at least this, at most half as long again.
     pub history: Duration,
     /// The certificates by which clients in a space know the server, as PEM. When they change, controllers that are started
     /// anew tell every namespace.
