@@ -48,12 +48,13 @@ pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response
         _ => metadata,
     };
     if call.accepted.form.shape == Shape::Table {
-        let values = read_all(call, &selection.objects).await?;
-        let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
+        let resource = call.shown_as(&view);
+        let values = read_all(call, resource, &selection.objects).await?;
+        let table = answer::table(resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
     }
     if call.resource.custom.is_some() && whole && !all_as_stored(call, &selection.objects) {
-        let items = read_all(call, &selection.objects).await?;
+        let items = read_all(call, &call.resource, &selection.objects).await?;
         let list = json!({
             "kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata, "items": items,
         });
@@ -78,12 +79,12 @@ fn all_as_stored(call: &Call, objects: &[Arc<Object>]) -> bool {
     })
 }
 
-/// Objects in the version of the request, and where they are from if they are from everywhere.
-async fn read_all(call: &Call, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
+/// Objects in the version of a resource, and where they are from if they are from everywhere.
+async fn read_all(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
     let places = Places::of(call);
     let read_one = |object: &Arc<Object>| {
-        let shown = places.resource_of(object).unwrap_or_else(|| call.resource.clone());
-        let mut value = read(&call.shared.registry, &shown, object)?;
+        let own = if places.differ() { places.resource_of(object) } else { None };
+        let mut value = read(&call.shared.registry, own.as_ref().unwrap_or(resource), object)?;
         if let Some(space) = call.space_of(object) {
             value["metadata"]["annotations"][SPACE_ANNOTATION] = space.into();
         }

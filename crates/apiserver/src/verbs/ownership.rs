@@ -14,7 +14,7 @@ use crate::{
     custom::Structural,
     definitions::Custom,
     gotext,
-    object::Metadata,
+    object::{Metadata, without_managers},
     registry::{Registry, Resource},
     request::{FIELD_MANAGER_MAX, WriteOptions, field_manager_cause},
     schema::{self, StructRef},
@@ -49,11 +49,11 @@ impl<'a> Owner<'a> {
     pub(crate) fn create(&self, object: &mut Value) -> Result<(), Vec<Cause>> {
         let given = Metadata::of(object).take("managedFields");
         let managers = self.given(given.as_ref(), None)?;
-        if !self.fits(&self.shown(object)) {
+        let shown = self.shown(object);
+        if !self.fits(&shown) {
             return Ok(());
         }
-        let managers =
-            self.writing(|writing, kind| writing.update(&kind.empty(), &self.shown(object), managers, &self.name));
+        let managers = self.writing(|writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
         self.note(object, managers);
         Ok(())
     }
@@ -65,11 +65,11 @@ impl<'a> Owner<'a> {
         // Nobody is tracked in an object whose managers were cleared, until somebody applies.
         if !managers.is_empty() {
             let kind = Kind(self);
-            let before = kind.shown(old);
-            if !self.fits(&before) || !self.fits(&self.shown(object)) {
+            let (before, after) = (kind.shown(old), self.shown(object));
+            if !self.fits(&before) || !self.fits(&after) {
                 return Ok(());
             }
-            managers = self.writing(|writing, _| writing.update(&before, &self.shown(object), managers, &self.name));
+            managers = self.writing(|writing, _| writing.update(&before, &after, managers, &self.name));
         }
         self.note(object, managers);
         Ok(())
@@ -94,7 +94,7 @@ impl<'a> Owner<'a> {
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
         let applied = applied.map_err(|error| refused(&error, &live, config))?;
         let changed = applied.object.is_some();
-        let mut object = applied.object.unwrap_or_else(|| live.into_owned());
+        let mut object = applied.object.unwrap_or_else(|| without_managers(&live));
         set(&mut object, applied.managers);
         Ok((object, changed))
     }
@@ -121,9 +121,7 @@ impl<'a> Owner<'a> {
         if self.resource.custom.is_none() {
             return true;
         }
-        let mut object = object.clone();
-        Metadata::of(&mut object).remove("managedFields");
-        apply::check(typed(self.resource), &object, true).is_ok()
+        apply::check(typed(self.resource), &without_managers(object), true).is_ok()
     }
 
     /// An object as it is sent in, complete and in the version of the request.

@@ -14,7 +14,7 @@ use super::{
     get::{POLL, revision, wait_for},
     is_as_stored,
     list::{Filter, select},
-    read,
+    read, rows_of,
 };
 use crate::{
     answer::{self, Include, TableView},
@@ -322,10 +322,11 @@ impl Renderer {
                 stored.write(out, &this.opening, space);
             }
             _ => {
-                let read = || read(&this.shared.registry, &this.resource, &told.object).unwrap_or_default();
+                let resource = rows_of(&this.shared.registry, &this.resource, this.form, &this.view).clone();
+                let read = || read(&this.shared.registry, &resource, &told.object).unwrap_or_default();
                 let mut value = shown.unwrap_or_else(read);
                 value["metadata"]["resourceVersion"] = told.revision.to_string().into();
-                this.value(out, &value);
+                this.value(out, &resource, &value);
             }
         });
     }
@@ -343,16 +344,15 @@ impl Renderer {
         out.extend_from_slice(b"}\n");
     }
 
-    fn value(&mut self, out: &mut Vec<u8>, object: &Value) {
+    fn value(&mut self, out: &mut Vec<u8>, resource: &Resource, object: &Value) {
         let shaped = match self.form.shape {
             Shape::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table =
-                    answer::table(&self.resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
+                let table = answer::table(resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
                 self.view.columns = false;
                 table.unwrap_or_default()
             }
-            Shape::Metadata => answer::partial(&self.resource, object, self.form),
+            Shape::Metadata => answer::partial(resource, object, self.form),
             _ => object.clone(),
         };
         // Writing values to memory cannot fail.
@@ -365,10 +365,11 @@ impl Renderer {
         if initial_end {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        answer::complete(&self.resource, &mut object);
+        let resource = self.resource.clone();
+        answer::complete(&resource, &mut object);
         // A table has no other place for what a bookmark says.
         let include = std::mem::replace(&mut self.view.include, Include::Metadata);
-        self.frame(out, "BOOKMARK", |this, out| this.value(out, &object));
+        self.frame(out, "BOOKMARK", |this, out| this.value(out, &resource, &object));
         self.view.include = include;
     }
 }

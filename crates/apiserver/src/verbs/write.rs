@@ -105,7 +105,9 @@ impl<'a> Writer<'a> {
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        if metadata.text("resourceVersion") != "0" {
+        // What is only tried out is answered with a version that is none.
+        let tried = self.dry_run && metadata.text("resourceVersion").parse::<u64>().is_err();
+        if metadata.text("resourceVersion") != "0" && !tried {
             metadata.remove("resourceVersion");
         }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -131,14 +133,19 @@ impl<'a> Writer<'a> {
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
+        // Limits need no name.
+        if metadata.text("name").is_empty() && !generated && self.resource.kind == "LimitRange" {
+            metadata.set("name", crate::random::uid()?);
+        }
+        if !generated {
+            return self.create_named(object, warnings).await;
+        }
         for attempt in 0.. {
-            if generated {
-                let mut metadata = Metadata::of(&mut object);
-                let name = crate::random::name(metadata.text("generateName"))?;
-                metadata.set("name", name);
-            }
+            let mut metadata = Metadata::of(&mut object);
+            let name = crate::random::name(metadata.text("generateName"))?;
+            metadata.set("name", name);
             match self.create_named(object.clone(), warnings).await {
-                Err(status) if generated && status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
+                Err(status) if status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
                 result => return result,
             }
         }
@@ -170,13 +177,21 @@ impl<'a> Writer<'a> {
             if let Some(existing) = self.shared.store.get(&key) {
                 return Err(self.exists(&existing, &name));
             }
-            let content;
-            (object, content) = settled(self.shared, || self.content(object.clone())).await?;
+            // What a custom resource is shows when it is stored.
+            let custom = match &self.resource.custom {
+                Some(_) => {
+                    let content;
+                    (object, content) = settled(self.shared, || self.content(object.clone())).await?;
+                    Some(content)
+                }
+                None => None,
+            };
             if self.dry_run {
+                self.allocation().try_out(&asked, &mut object, None);
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
-            let content = if self.resource.custom.is_some() { content } else { object::encode(&object) };
+            let content = custom.unwrap_or_else(|| object::encode(&object));
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
@@ -350,7 +365,7 @@ impl<'a> Writer<'a> {
         if metadata.get("deletionGracePeriodSeconds").is_none() {
             metadata.copy("deletionGracePeriodSeconds", old);
         }
-        let mut sparse_old = old.clone();
+        let mut sparse_old = object::without_managers(old);
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
@@ -373,7 +388,9 @@ impl<'a> Writer<'a> {
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }
-        if !self.dry_run {
+        if self.dry_run {
+            self.allocation().try_out(&asked, &mut new, Some(&sparse_old));
+        } else {
             self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));

@@ -20,9 +20,6 @@ struct Maker<'b> {
 
 impl Maker<'_> {
     fn value(&mut self, node: &Node) -> TypeRef {
-        if node.int_or_string {
-            return Building::ANY;
-        }
         let above = self.preserving;
         self.preserving |= node.preserve_unknown;
         let ty = self.typed(node);
@@ -38,6 +35,7 @@ impl Maker<'_> {
             "string" if node.format == "date-time" => Building::ANY,
             "string" => Building::TEXT,
             "boolean" => Building::BOOL,
+            // What has no type may be anything: also an integer or a text, until it is judged.
             _ => Building::DEDUCED,
         }
     }
