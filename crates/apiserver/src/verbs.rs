@@ -30,7 +30,7 @@ use crate::{
     identity::{Attributes, Target, User},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
-    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
+    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Form, Forms, Query, ROOT, ResourcePath, Shape, SpaceScope},
     schema,
     server::{About, Shared, header_text},
     spaces,
@@ -150,8 +150,8 @@ impl Call {
             patch::check_type(&resource, &content_type)?;
         }
         let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
-        let protobuf = crate::protobuf::has_form(&resource);
-        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, protobuf);
+        let forms = Forms { protobuf: crate::protobuf::has_form(&resource), table: resource.verbs != ["create"] };
+        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, forms);
         let accepted = accepted.map_err(|status| match resource.custom {
             Some(_) => Status::no_acceptable_form(AVAILABLE),
             None => status,
@@ -234,6 +234,11 @@ impl Call {
         Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
     }
 
+    /// The resource in whose version an answer is made.
+    pub(crate) fn shown_as(&self, view: &TableView) -> &Arc<Resource> {
+        rows_of(&self.shared.registry, &self.resource, self.accepted.form, view)
+    }
+
     /// A stored object as an answer.
     pub(crate) fn stored_answer(&self, code: u16, object: &Object) -> Result<Response<Body>, Status> {
         let stored = stored(object)?;
@@ -247,8 +252,10 @@ impl Call {
                 stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space);
             }
             _ => {
-                let value = self.read(object)?;
-                return self.value_answer(code, &value);
+                let view = self.table_view()?;
+                let resource = self.shown_as(&view);
+                let value = read(&self.shared.registry, resource, object)?;
+                return answer::object(code, resource, &value, self.accepted, &view);
             }
         }
         Ok(answer::bytes(code, out, self.accepted.encoding))
@@ -384,6 +391,16 @@ pub(crate) fn native<'a>(registry: &'a Registry, resource: &'a Arc<Resource>) ->
         }
         Storage::Virtual => resource,
     }
+}
+
+/// The resource in whose version objects are shown: rows of tables are made of what is stored, unless they hold whole objects.
+pub(crate) fn rows_of<'a>(
+    registry: &'a Registry,
+    resource: &'a Arc<Resource>,
+    form: Form,
+    view: &TableView,
+) -> &'a Arc<Resource> {
+    if form.shape == Shape::Table && view.include != Include::Object { native(registry, resource) } else { resource }
 }
 
 /// Whether a stored object is, byte by byte, what a resource shows.

@@ -128,7 +128,8 @@ fn event(view: &View<'_>) -> Vec<Value> {
     let count = [view.number("/series/count"), view.number("/count"), view.number("/deprecatedCount"), 1];
     let target = |part: &str| either(&format!("/involvedObject/{part}"), &format!("/regarding/{part}"));
     let name = target("name");
-    let object = if target("kind").is_empty() { name } else { format!("{}/{name}", target("kind").to_lowercase()) };
+    let kind = target("kind").to_lowercase();
+    let object = if name.is_empty() { kind } else { format!("{kind}/{name}") };
     let source = |part: &str| either(&format!("/source/{part}"), &format!("/deprecatedSource/{part}"));
     let reporter = either("/reportingComponent", "/reportingController");
     let component = if source("component").is_empty() { reporter } else { source("component") };
@@ -232,7 +233,7 @@ fn phase(view: &View<'_>) -> Value {
 fn claim(view: &View<'_>) -> Vec<Value> {
     let bound = !view.text("/spec/volumeName").is_empty();
     let (capacity, modes) = if bound {
-        (view.text("/status/capacity/storage"), access_modes(view, "/status/accessModes"))
+        (view.text_or("/status/capacity/storage", "0"), access_modes(view, "/status/accessModes"))
     } else {
         ("", String::new())
     };

@@ -45,13 +45,14 @@ pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response
         _ => metadata,
     };
     if call.accepted.form.shape == Shape::Table {
-        let values = read_all(call, &selection.objects)?;
-        let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
+        let resource = call.shown_as(&view);
+        let values = read_all(call, resource, &selection.objects)?;
+        let table = answer::table(resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
     }
     let fits = |object: &Arc<Object>| Stored::of(object).is_some_and(|stored| is_as_stored(&call.resource, &stored));
     if call.resource.custom.is_some() && whole && !selection.objects.iter().all(fits) {
-        let items = read_all(call, &selection.objects)?;
+        let items = read_all(call, &call.resource, &selection.objects)?;
         let list = json!({
             "kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata, "items": items,
         });
@@ -66,9 +67,11 @@ fn with_empty_token(mut metadata: Value) -> Value {
     metadata
 }
 
-/// Objects in the version of the request, and where they are from if they are from everywhere.
-fn read_all(call: &Call, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
-    let Some(custom) = &call.resource.custom else { return objects.iter().map(|object| call.read(object)).collect() };
+/// Objects in the version of a resource, and where they are from if they are from everywhere.
+fn read_all(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
+    let Some(custom) = &resource.custom else {
+        return objects.iter().map(|object| read(&call.shared.registry, resource, object)).collect();
+    };
     let mut values = read_custom(custom, objects.iter().map(|object| &**object))?;
     for (value, object) in values.iter_mut().zip(objects) {
         if let Some(space) = call.space_of(object) {

@@ -14,7 +14,7 @@ use super::{
     get::{POLL, revision, wait_for},
     is_as_stored,
     list::{Filter, select},
-    read, read_custom,
+    read, read_custom, rows_of,
 };
 use crate::{
     answer::{self, Include, TableView},
@@ -269,10 +269,11 @@ impl Renderer {
             }
             Shape::Whole if is_as_stored(&this.resource, &stored) => stored.write(out, &this.opening, space),
             _ => {
-                let read = || read(&this.shared.registry, &this.resource, object).unwrap_or_default();
+                let resource = rows_of(&this.shared.registry, &this.resource, this.form, &this.view).clone();
+                let read = || read(&this.shared.registry, &resource, object).unwrap_or_default();
                 let mut value = converted.unwrap_or_else(read);
                 value["metadata"]["resourceVersion"] = revision.to_string().into();
-                this.value(out, &value);
+                this.value(out, &resource, &value);
             }
         });
     }
@@ -290,16 +291,15 @@ impl Renderer {
         out.extend_from_slice(b"}\n");
     }
 
-    fn value(&mut self, out: &mut Vec<u8>, object: &Value) {
+    fn value(&mut self, out: &mut Vec<u8>, resource: &Resource, object: &Value) {
         let shaped = match self.form.shape {
             Shape::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table =
-                    answer::table(&self.resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
+                let table = answer::table(resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
                 self.view.columns = false;
                 table.unwrap_or_default()
             }
-            Shape::Metadata => answer::partial(&self.resource, object, self.form),
+            Shape::Metadata => answer::partial(resource, object, self.form),
             _ => object.clone(),
         };
         // Writing values to memory cannot fail.
@@ -312,10 +312,11 @@ impl Renderer {
         if initial_end {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        answer::complete(&self.resource, &mut object);
+        let resource = self.resource.clone();
+        answer::complete(&resource, &mut object);
         // A table has no other place for what a bookmark says.
         let include = std::mem::replace(&mut self.view.include, Include::Metadata);
-        self.frame(out, "BOOKMARK", |this, out| this.value(out, &object));
+        self.frame(out, "BOOKMARK", |this, out| this.value(out, &resource, &object));
         self.view.include = include;
     }
 }

@@ -94,17 +94,18 @@ pub(super) fn qualified_finalizers(resource: &Resource) -> bool {
         "apiextensions.k8s.io",
         "node.k8s.io",
     ];
-    !PLAIN.contains(&resource.group.as_str()) && resource.kind != "Event" && resource.custom.is_none()
+    let core_event = resource.kind == "Event" && resource.group.is_empty();
+    !PLAIN.contains(&resource.group.as_str()) && !core_event && resource.custom.is_none()
 }
 
 /// Judges a change of metadata.
 pub(super) fn change(new: &Value, old: &Value, qualified: bool, errors: &mut Errors) {
-    let metadata = |object: &Value| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    let (new, old) = (metadata(new), metadata(old));
+    let nothing = Map::new();
+    let [new, old] = [new, old].map(|it| it.get("metadata").and_then(Value::as_object).unwrap_or(&nothing));
     let path = Path::ROOT.child("metadata");
-    let finalizers = texts(&new, "finalizers");
+    let finalizers = texts(new, "finalizers");
     if old.contains_key("deletionTimestamp") {
-        no_new_finalizers(&finalizers, &texts(&old, "finalizers"), &path, errors);
+        no_new_finalizers(&finalizers, &texts(old, "finalizers"), &path, errors);
     }
     for name in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new.get(name) != old.get(name) {
@@ -112,7 +113,7 @@ pub(super) fn change(new: &Value, old: &Value, qualified: bool, errors: &mut Err
             errors.push(FieldError::invalid(&path.child(name), shown, "field is immutable"));
         }
     }
-    shared(&new, &path, errors);
+    shared(new, &path, errors);
     if qualified {
         qualified_names(&finalizers, &path.child("finalizers"), errors);
     }
@@ -128,7 +129,8 @@ fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
 fn name_rule(resource: &Resource) -> NameRule {
     match resource.kind.as_str() {
         _ if resource.custom.is_some() => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
-        "Event" | "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
+        "Event" if resource.group.is_empty() => segment,
+        "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
         "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
