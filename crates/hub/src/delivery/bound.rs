@@ -92,6 +92,8 @@ pub(super) struct Bound {
     shared: BTreeMap<u32, Content>,
     /// The last good state.
     works: BTreeMap<(u32, Arc<str>), Work>,
+    /// The destinations for which all works were looked at.
+    looked_at: Option<Arc<BTreeSet<Arc<str>>>>,
     /// Where a program before this one may have sent works, until this one has looked at the Binding.
     sent_to: BTreeSet<Arc<str>>,
     /// Works that may exist and stay as they are, because nobody knows what they carry.
@@ -140,6 +142,7 @@ impl Bound {
             placed: BTreeMap::new(),
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
+            looked_at: None,
             sent_to: BTreeSet::new(),
             unseen: BTreeSet::new(),
             stale: true,
@@ -436,15 +439,29 @@ impl Bound {
                 self.want(number, cluster, content, told);
             }
         }
-        let unwanted =
-            |(number, cluster): &&(u32, Arc<str>)| !boxes.contains_key(number) || !destinations.contains(cluster);
-        let unwanted: Vec<_> = self.works.keys().filter(unwanted).cloned().collect();
-        let unseen = std::mem::take(&mut self.unseen).into_iter().filter(|key| !self.works.contains_key(key));
-        let unwanted: BTreeSet<_> = unwanted.into_iter().chain(unseen).collect();
-        for key in unwanted {
+        for key in self.unwanted(changed, &boxes) {
             self.works.remove(&key);
             told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
         }
+    }
+
+    /// The works that should not be any more. Only boxes that changed can be gone, and only other destinations leave clusters out.
+    fn unwanted(&mut self, changed: &BTreeSet<u32>, boxes: &BTreeMap<u32, Vec<ObjectId>>) -> BTreeSet<(u32, Arc<str>)> {
+        let unseen = std::mem::take(&mut self.unseen).into_iter().filter(|key| !self.works.contains_key(key));
+        let mut unwanted: BTreeSet<_> = unseen.collect();
+        let is_gone = |number: &u32| !boxes.contains_key(number);
+        let looked_at = self.looked_at.replace(Arc::clone(&self.destinations));
+        if looked_at.is_some_and(|destinations| Arc::ptr_eq(&destinations, &self.destinations)) {
+            for &number in changed.iter().filter(|number| is_gone(number)) {
+                let of_box = self.works.range((number, Arc::from(""))..).map(|(key, _)| key);
+                unwanted.extend(of_box.take_while(|(its, _)| *its == number).cloned());
+            }
+        } else {
+            let left_out =
+                |(number, cluster): &&(u32, Arc<str>)| is_gone(number) || !self.destinations.contains(cluster);
+            unwanted.extend(self.works.keys().filter(left_out).cloned());
+        }
+        unwanted
     }
 
     fn want(&mut self, number: u32, cluster: &Arc<str>, content: Content, told: &mut Told) {
