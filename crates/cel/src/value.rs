@@ -527,6 +527,9 @@ pub(crate) fn type_value(of: &Type) -> Value<'static> {
         Type::Type(_) => "type".to_owned(),
         Type::Optional(_) => "optional_type".to_owned(),
         Type::Null => "null_type".to_owned(),
+        // Errors have shorter names for these.
+        Type::Duration => "google.protobuf.Duration".to_owned(),
+        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
         other => other.to_string(),
     };
     Value::Type(Arc::from(name))

@@ -255,6 +255,8 @@ fn expressions_that_are_refused() {
         ("1 +", "<input>:1:4: Syntax error: mismatched input '<EOF>'"),
         ("(1", "<input>:1:3: Syntax error: missing ')' at '<EOF>'"),
         ("1 == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("size(timestamp(1))", "found no matching overload for 'size' applied to '(timestamp)'"),
+        ("duration('1s').contains('a')", "found no matching overload for 'contains' applied to 'duration.(string)'"),
         ("[1, 'a'] == []", "expected type 'int' but found 'string'"),
         ("nope(1)", "undeclared reference to 'nope' (in container '')"),
         ("'a'.size", "type 'string' does not support field selection"),

@@ -125,8 +125,9 @@ impl Structural {
     ) -> Verdict {
         let mut errors = before;
         if let (Some(status), Some(node)) = (new.get("status"), self.node.properties.get("status")) {
-            let old = old.get("status");
-            errors.extend(values::validate(status, old, node, "status", Formats::Known));
+            // What was not there and is null is not changed.
+            let old = old.get("status").unwrap_or(&Value::Null);
+            errors.extend(values::validate(status, Some(old), node, "status", Formats::Known));
         }
         if let Some(scale) = scale {
             scale::status(new, scale, &mut errors);
