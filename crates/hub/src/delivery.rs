@@ -17,6 +17,7 @@
 mod bound;
 mod claims;
 mod inventory;
+mod ledger;
 mod objects;
 mod settle;
 mod transforms;
@@ -35,7 +36,7 @@ use orrery_api::{
     ledger::WorkLedgerSpec,
     work::MAX_MANIFEST_BYTES,
 };
-use orrery_works::{Bundle, ResourceId};
+use orrery_works::{ResourceId, Sealed};
 use serde_json::Value;
 
 use self::{
@@ -47,6 +48,7 @@ use self::{
 pub use self::{
     claims::{Claims, Holder},
     inventory::Properties,
+    ledger::{Ledgers, joined},
     settle::{BindingChange, Settled},
     transforms::TransformChange,
 };
@@ -63,6 +65,8 @@ pub struct Config {
     pub limits: Limits,
     /// What the list of one Binding may take.
     pub max_binding_bytes: usize,
+    /// What one ledger may take.
+    pub max_ledger_bytes: usize,
 }
 
 impl Default for Config {
@@ -70,6 +74,7 @@ impl Default for Config {
         Self {
             limits: Limits { bytes: MAX_MANIFEST_BYTES, count: usize::MAX },
             max_binding_bytes: parts::MAX_WORKLOAD_BYTES,
+            max_ledger_bytes: ledger::MAX_LEDGER_BYTES,
         }
     }
 }
@@ -86,7 +91,7 @@ pub enum WorkChange {
         /// Its name at the source.
         name: Arc<str>,
         /// What it carries.
-        bundle: Arc<Bundle>,
+        bundle: Sealed,
         /// The Binding it comes from.
         binding: Arc<str>,
         /// Its box in that Binding.
@@ -277,6 +282,15 @@ impl Delivery {
         let found = self.bindings.iter().find(|(_, bound)| &*bound.holder.binding == binding);
         if let Some(((policy, _), _)) = found {
             self.dirty.entry(Arc::clone(policy)).or_default().inside.objects.insert(object.clone());
+        }
+    }
+
+    /// Somebody changed or deleted a Binding: what it says is not what was told.
+    pub fn doubt_binding(&mut self, binding: &str) {
+        let found = self.bindings.iter_mut().find(|(_, bound)| &*bound.holder.binding == binding);
+        if let Some(((policy, _), bound)) = found {
+            bound.spec = None;
+            self.dirty.entry(Arc::clone(policy)).or_default().members = true;
         }
     }
 
