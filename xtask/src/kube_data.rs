@@ -8,6 +8,7 @@ mod descriptions;
 mod enums;
 mod go_types;
 mod openapi;
+mod parameters;
 mod resources;
 mod schemas;
 
@@ -38,6 +39,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     pack(&target.join("resources.json.gz"), resources.to_string().as_bytes())?;
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;
     pack(&target.join("bootstrap.jsonl.gz"), &bootstrap)?;
+    let parameters = parameters::of(Path::new(modules), version)?;
+    pack(&target.join("parameters.json.gz"), parameters.to_string().as_bytes())?;
     let v2 = read(&recorded.join("openapi-v2.json"))?;
     let mut described = descriptions::of(&definitions)?;
     enums::describe(&mut described, &definitions, &mut go)?;

@@ -296,7 +296,7 @@ async fn apply(writer: &Writer<'_>, manager: &str, config: &Value) -> Result<(),
     // What the configuration leaves the object with is in the object; it is not noted again.
     let unowned = Writer { owner: None, patching: true, ..*writer };
     let merge = |old: &Value, _: &mut Vec<String>| {
-        let merged = owner.apply(Some(old), config, true)?;
+        let (merged, _) = owner.apply(Some(old), config, true)?;
         verbs::restored(writer.resource, merged, config)
     };
     let name = config["metadata"]["name"].as_str().unwrap_or_default();

@@ -11,6 +11,7 @@
 //! - A space without definitions costs one look at the store and no memory.
 //! - What was committed is served at once, by every server over the same store, and after a restart.
 
+mod conversion;
 mod decode;
 mod family;
 mod kinds;
@@ -28,6 +29,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub(crate) use conversion::{Turns, settled};
 pub(crate) use decode::{decode, restore};
 pub(crate) use family::{Custom, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
@@ -62,6 +64,7 @@ pub struct ProvidedError {
 pub(crate) struct Definitions {
     store: Store,
     provided: Vec<(Provided, Entry)>,
+    turns: Turns,
     spaces: RwLock<HashMap<Box<str>, Kept>>,
 }
 
@@ -78,20 +81,25 @@ pub(crate) type Entries = HashMap<Box<str>, Entry>;
 const SWEEP: usize = 64;
 
 impl Definitions {
-    pub(crate) fn new(store: Store, provided: Vec<Provided>) -> Result<Self, ProvidedError> {
+    pub(crate) fn new(store: Store, provided: Vec<Provided>, turns: Turns) -> Result<Self, ProvidedError> {
         let compiled = provided.into_iter().map(|provided| {
             let definition = accepted(&provided.definition);
             let refused = |why| ProvidedError { name: crate::object::name(&definition).to_owned(), why };
             let entry = Entry::of(&definition, Revision::ZERO).map_err(refused)?;
             Ok((provided, entry))
         });
-        Ok(Self { store, provided: compiled.collect::<Result<_, _>>()?, spaces: RwLock::default() })
+        Ok(Self { store, provided: compiled.collect::<Result<_, _>>()?, turns, spaces: RwLock::default() })
     }
 
     /// The definitions that are part of the program and served in a space, or in any.
     pub(crate) fn provided(&self, space: Option<&str>) -> impl Iterator<Item = &Entry> {
         let wanted = move |provided: &Provided| space.is_none_or(|space| (provided.spaces)(space));
         self.provided.iter().filter(move |(provided, _)| wanted(provided)).map(|(_, entry)| entry)
+    }
+
+    /// Who may ask those who convert.
+    fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// The definitions stored in a space; none where there never were any.
@@ -113,12 +121,12 @@ impl Definitions {
         Some(entries)
     }
 
-    /// The first of all spaces that stores a definition of this name, with its entry.
-    pub(crate) fn anywhere(&self, name: &str) -> Option<Entry> {
+    /// The first of all spaces that stores a definition of this name as it is wanted, with its entry.
+    pub(crate) fn anywhere(&self, name: &str, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let list = self.store.list(&Scope::resource(GROUP, RESOURCE), &ListOptions::default()).ok()?;
         let spaces =
             list.objects.iter().filter(|object| object.key().name() == name).map(|object| object.key().space());
-        spaces.into_iter().find_map(|space| self.of(space)?.get(name).filter(|entry| entry.is_served()).cloned())
+        spaces.into_iter().find_map(|space| self.of(space)?.get(name).filter(|entry| wanted(entry)).cloned())
     }
 
     fn keep(&self, space: &str, kept: Kept) {
@@ -197,6 +205,8 @@ pub(crate) fn is_definition_key(key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use orrery_store::{Batch, Expect};
 
     use super::*;
@@ -223,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn a_thousand_spaces_with_equal_definitions_share_what_they_compile_to() {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
-        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new(), Turns::new(1, Duration::ZERO)).unwrap();
         let same = definition("a");
         for number in 0..1000 {
             put(&store, &format!("space-{number}"), &same).await;
@@ -242,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_served_at_once_and_what_is_gone_is_forgotten() {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
-        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new(), Turns::new(1, Duration::ZERO)).unwrap();
         put(&store, "s", &definition("a")).await;
         let before = definitions.of("s").unwrap()["widgets.ex.io"].served.clone();
         put(&store, "s", &definition("b")).await;

@@ -116,6 +116,16 @@ pub(crate) fn validate_embedded_metadata(
     validate::embedded_metadata(metadata, path)
 }
 
+/// What is wrong with labels.
+pub(crate) fn validate_labels(labels: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
+    validate::labels(labels, path)
+}
+
+/// What is wrong with annotations.
+pub(crate) fn validate_annotations(annotations: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
+    validate::annotations(annotations, path)
+}
+
 /// What is wrong with the way to a webhook.
 pub(crate) fn validate_webhook_client(config: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
     validate::webhook_client(config, path)

@@ -59,6 +59,20 @@ pub(super) fn embedded_metadata(metadata: &serde_json::Map<String, Value>, path:
     errors
 }
 
+/// Judges labels on their own.
+pub(super) fn labels(labels: &Value, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    metadata::labels(Some(labels), path, &mut errors);
+    errors
+}
+
+/// Judges annotations on their own.
+pub(super) fn annotations(annotations: &Value, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    metadata::annotations(Some(annotations), path, &mut errors);
+    errors
+}
+
 /// Judges how a webhook is reached.
 pub(super) fn webhook_client(config: &Value, path: &Path<'_>) -> Errors {
     let mut errors = Errors::new();
