@@ -338,8 +338,14 @@ impl Parser {
             | (Kind::Int | Kind::Uint | Kind::Float | Kind::String | Kind::Bytes, _) => self.literal(),
             _ => {
                 let starts = self.tokens.get(self.at + 1).is_some_and(starts_value);
-                let what = if starts && token.kind != Kind::End { "extraneous" } else { "mismatched" };
-                self.syntax_error(format!("{what} input '{}' expecting {VALUE_STARTS}", token.text))
+                if !starts || token.kind == Kind::End {
+                    return self.syntax_error(format!("mismatched input '{}' expecting {VALUE_STARTS}", token.text));
+                }
+                // One that is too many is passed over, so that what is wrong behind it is told too.
+                let message = format!("Syntax error: extraneous input '{}' expecting {VALUE_STARTS}", token.text);
+                self.problem(token.position, message);
+                self.next();
+                self.primary()
             }
         }
     }

@@ -125,6 +125,17 @@ pub struct Delivery {
     /// By policy and part.
     bindings: BTreeMap<(Arc<str>, u32), Bound>,
     dirty: BTreeMap<Arc<str>, PolicyDirt>,
+    lately: Lately,
+}
+
+/// What changed since everything was settled, whether or not a policy had it at the moment: what a policy loses and gets
+/// back in between is a change all the same.
+#[derive(Debug, Default)]
+struct Lately {
+    objects: BTreeSet<ObjectId>,
+    clusters: BTreeSet<Arc<str>>,
+    /// Resources that are transformed in another way.
+    resources: BTreeSet<GroupResource>,
 }
 
 /// What changed of a policy's answer.
@@ -148,6 +159,7 @@ impl Delivery {
             inventory: Inventory::default(),
             bindings: BTreeMap::new(),
             dirty: BTreeMap::new(),
+            lately: Lately::default(),
         }
     }
 
@@ -265,6 +277,7 @@ impl Delivery {
         let change = self.transforms.set(name, spec);
         for resource in &change.resources {
             self.objects.transform_anew(resource);
+            self.lately.resources.insert(resource.clone());
             for (policy, id) in self.selected(resource) {
                 self.dirty.entry(policy).or_default().inside.objects.insert(id);
             }
@@ -383,6 +396,7 @@ impl Delivery {
     }
 
     fn touch_object(&mut self, id: &ObjectId) {
+        self.lately.objects.insert(id.clone());
         let policies: Vec<Arc<str>> = self.resolution.policies_of(id).cloned().collect();
         for policy in policies {
             self.dirty.entry(policy).or_default().inside.objects.insert(id.clone());
@@ -390,6 +404,7 @@ impl Delivery {
     }
 
     fn touch_cluster(&mut self, cluster: &str) {
+        self.lately.clusters.insert(cluster.into());
         for policy in self.policies.keys() {
             let Some(answer) = self.resolution.answer(policy) else { continue };
             if let Some(cluster) = answer.destinations.get(cluster) {

@@ -128,13 +128,24 @@ fn object(schemas: &Schemas, of: StructRef, name: &str, within: &mut Vec<StructR
         return Type::object(name, []);
     }
     within.push(of);
-    let fields = schemas.get(of).fields.iter().filter_map(|field| {
+    // What holds any JSON in a schema of a definition has no type at all.
+    let definition = schemas.get(of).name.starts_with("io.k8s.apiextensions-apiserver.");
+    let fields = schemas.get(of).fields.iter().filter(|field| !definition || !is_raw(&field.ty)).filter_map(|field| {
         let of = value(schemas, &field.ty, &format!("{name}.{}", field.name), within)?;
         Some((orrery_cel::escape(&field.name)?, of))
     });
     let fields: Vec<(String, Type)> = fields.collect();
     within.pop();
     Type::object(name, fields.iter().map(|(name, of)| (name.as_str(), of.clone())))
+}
+
+/// Whether a value, or each of a list, is any JSON.
+fn is_raw(of: &FieldType) -> bool {
+    match &of.shape {
+        Shape::Raw => true,
+        Shape::List(element) => is_raw(element),
+        _ => false,
+    }
 }
 
 /// What a value is to expressions; nothing if they cannot see it.

@@ -60,7 +60,9 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
                 if kind == "Job" {
                     many_completions(spec, "spec", &mut found);
                 }
-                template(part(spec, "template"), "spec.template.", &mut found);
+                // Of a changed replication controller Kubernetes looks at what it was.
+                let looked_at = old.filter(|_| kind == "ReplicationController").map_or(spec, |old| part(old, "spec"));
+                template(part(looked_at, "template"), "spec.template.", &mut found);
             }
             if kind == "StatefulSet" {
                 stateful_set(spec, creating, &mut found);

@@ -125,7 +125,14 @@ fn event(view: &View<'_>) -> Vec<Value> {
     let first = ["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"];
     let last = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"];
     let last_seen = first_of(&[&last[..], &first[..]].concat());
-    let count = [view.number("/series/count"), view.number("/count"), view.number("/deprecatedCount"), 1];
+    // What happened once has no count.
+    let count = match view.at("/series") {
+        Some(_) => view.number("/series/count"),
+        None => [view.number("/count"), view.number("/deprecatedCount"), 1]
+            .into_iter()
+            .find(|count| *count != 0)
+            .unwrap_or(1),
+    };
     let target = |part: &str| either(&format!("/involvedObject/{part}"), &format!("/regarding/{part}"));
     let name = target("name");
     let kind = target("kind").to_lowercase();
@@ -143,7 +150,7 @@ fn event(view: &View<'_>) -> Vec<Value> {
         if host.is_empty() { component.into() } else { format!("{component}, {host}").into() },
         either("/message", "/note").trim().into(),
         first_of(&first).into(),
-        count.into_iter().find(|count| *count != 0).unwrap_or(1).into(),
+        count.into(),
         view.name(),
     ]
 }

@@ -3,7 +3,7 @@
 use orrery_store::{Key, ListOptions, Scope};
 use serde_json::{Value, json};
 
-use super::{kind, named, stored};
+use super::{named, stored};
 use crate::{
     field::{FieldError, Path},
     object,
@@ -45,10 +45,6 @@ impl Place<'_> {
         match (self.resource.group.as_str(), self.resource.kind.as_str(), old) {
             ("scheduling.k8s.io", "PriorityClass", _) => self.one_default_priority(new, old),
             ("", "PersistentVolumeClaim", Some(old)) => self.may_grow(new, old),
-            ("resource.k8s.io", "ResourceClaim", None) => self.may_administer(new, "/spec/devices/requests"),
-            ("resource.k8s.io", "ResourceClaimTemplate", None) => {
-                self.may_administer(new, "/spec/spec/devices/requests")
-            }
             _ => Ok(()),
         }
     }
@@ -173,19 +169,23 @@ impl Place<'_> {
     }
 
     /// Devices are administered from namespaces that say so. Templates are told of with the paths of claims.
-    fn may_administer(&self, claim: &Value, requests: &str) -> Result<()> {
+    pub(super) fn unadministered(&self, claim: &Value) -> Vec<FieldError> {
+        let requests = match (self.resource.group.as_str(), self.resource.kind.as_str()) {
+            ("resource.k8s.io", "ResourceClaim") => "/spec/devices/requests",
+            ("resource.k8s.io", "ResourceClaimTemplate") => "/spec/spec/devices/requests",
+            _ => return Vec::new(),
+        };
         let mut requests = claim.pointer(requests).and_then(Value::as_array).into_iter().flatten();
         let asked = requests.position(|request| request.pointer("/exactly/adminAccess") == Some(&Value::Bool(true)));
-        let Some(at) = asked else { return Ok(()) };
-        let space = self.find("", "namespaces", object::text(claim, "namespace")).unwrap_or_default();
-        if space["metadata"]["labels"][ADMINISTERS] == "true" {
-            return Ok(());
+        let Some(at) = asked else { return Vec::new() };
+        let namespace = self.find("", "namespaces", object::text(claim, "namespace")).unwrap_or_default();
+        if namespace["metadata"]["labels"][ADMINISTERS] == "true" {
+            return Vec::new();
         }
         let path = format!("spec.devices.requests[{at}].adminAccess");
         let detail =
             format!("admin access to devices requires the `{ADMINISTERS}: true` label on the containing namespace");
-        let error = FieldError::forbidden(&Path::ROOT.child(&path), &detail);
-        Err(Status::invalid(kind(self.resource), object::name(claim), vec![error.into()]))
+        vec![FieldError::forbidden(&Path::ROOT.child(&path), &detail)]
     }
 
     /// A claim may grow if it has a volume of a class that allows it.

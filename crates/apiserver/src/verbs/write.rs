@@ -142,7 +142,11 @@ impl<'a> Writer<'a> {
         }
         for attempt in 0.. {
             let mut metadata = Metadata::of(&mut object);
-            let name = crate::random::name(metadata.text("generateName"))?;
+            // What is an address cannot go on with random letters.
+            let name = match self.resource.kind.as_str() {
+                "IPAddress" => metadata.text("generateName").to_owned(),
+                _ => crate::random::name(metadata.text("generateName"))?,
+            };
             metadata.set("name", name);
             match self.create_named(object.clone(), warnings).await {
                 Err(status) if status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
@@ -164,7 +168,11 @@ impl<'a> Writer<'a> {
                 self.refuse(&name, verdict.errors)?;
                 warnings.extend(verdict.warnings);
             }
-            None => self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?,
+            None => {
+                let mut errors = self.place().unadministered(&object);
+                errors.extend(kinds::validate_create(self.resource, self.shown, &object));
+                self.refuse(&name, errors)?;
+            }
         }
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));

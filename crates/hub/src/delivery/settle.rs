@@ -7,7 +7,7 @@ use std::{
 
 use orrery_api::control::BindingSpec;
 
-use super::{Around, Bound, Claims, Delivery, Dirt, Holder, Ledgers, PolicyDirt, WorkChange, claims};
+use super::{Around, Bound, Claims, Delivery, Dirt, Holder, Lately, Ledgers, PolicyDirt, WorkChange, claims};
 use crate::placement::{ObjectId, parts};
 
 /// What must be stored and sent: Bindings and ledgers, then works, then errors.
@@ -51,6 +51,7 @@ impl Delivery {
         while let Some((policy, dirt)) = self.dirty.pop_first() {
             self.settle_policy(&policy, dirt, claims, &mut settled);
         }
+        self.lately = Lately::default();
         settled
     }
 
@@ -67,6 +68,9 @@ impl Delivery {
             let mut of_part = inside.remove(&part).unwrap_or_default();
             of_part.objects.extend(dirt.inside.objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
             of_part.clusters.extend(dirt.inside.clusters.iter().cloned());
+            if dirt.members {
+                self.add_lately(&bound, &mut of_part);
+            }
             if !dirt.members && of_part.is_empty() {
                 self.bindings.insert(key, bound);
                 continue;
@@ -85,6 +89,16 @@ impl Delivery {
             settled.errors.insert(name, bound.errors(&self.around(claims)));
             self.bindings.insert(key, bound);
         }
+    }
+
+    /// What a Binding lost and got back since everything was settled may have changed in between.
+    fn add_lately(&self, bound: &Bound, dirt: &mut Dirt) {
+        let Lately { objects, clusters, resources } = &self.lately;
+        dirt.objects.extend(objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
+        if !resources.is_empty() {
+            dirt.objects.extend(bound.objects().keys().filter(|id| resources.contains(&id.resource)).cloned());
+        }
+        dirt.clusters.extend(clusters.iter().filter(|cluster| bound.destinations().contains(*cluster)).cloned());
     }
 
     /// A policy that was deleted, also one that was made anew under its name, takes its Bindings with it.

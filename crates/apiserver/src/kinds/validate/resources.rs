@@ -123,7 +123,7 @@ fn quota_resource(found: &str, path: &Path<'_>, errors: &mut Errors) {
 pub(super) fn amount(name: &str, value: &Value, path: &Path<'_>, errors: &mut Errors) {
     check::not_negative_quantity(value, path, errors);
     let whole = COUNTED.contains(&name) || is_extended(name);
-    if let Some(quantity) = quantity(Some(value)).filter(|quantity| whole && quantity.whole().is_none()) {
+    if let Some(quantity) = quantity(Some(value)).filter(|quantity| whole && !quantity.counts_as_whole()) {
         errors.push(FieldError::invalid(path, quantity.written(), "must be an integer"));
     }
 }

@@ -210,8 +210,13 @@ pub(super) fn claim_spec(spec: &Value, old: Option<&Value>, path: &Path<'_>, err
         if !any_group {
             check::written_as(source, "apiGroup", format::dns_subdomain, &here, errors);
         }
+        check::written_as(source, "namespace", format::dns_label, &here, errors);
     }
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+    let elsewhere = !text(part(spec, "dataSourceRef"), "namespace").is_empty();
+    if elsewhere && spec.get("dataSource").is_some() {
+        let detail = "may not be specified when dataSourceRef.namespace is specified";
+        errors.push(FieldError::invalid_shown(path, "{}", detail));
+    } else if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
         && source != reference
     {
         // What is shown is a path, which has nothing to show.
