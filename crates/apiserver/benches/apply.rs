@@ -14,6 +14,10 @@ use tower_service::Service;
 
 const ROUNDS: u32 = 4000;
 
+/// The allocator of our programs.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let store = Store::memory(orrery_store::Config::default()).expect("a store in memory");

@@ -21,6 +21,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::object::without_managers;
+
 pub(crate) use conflict::Conflicts;
 pub(crate) use managers::{Manager, Managers, is_reset};
 pub(crate) use reset::Reset;
@@ -103,10 +105,14 @@ impl Writing<'_> {
         self.reconcile(&mut managers);
         // Nothing is refused when a change is forced.
         let Ok(change) = self.settle(old, new, &mut managers, None, true) else { return managers };
-        let fields = change.written().difference(&NOBODYS);
+        let mut fields = change.written();
+        fields.subtract(&NOBODYS);
         if !fields.is_empty() {
             let id = Manager::updater(name, self.api_version, self.subresource);
-            let fields = managers.get(&id).map_or_else(|| fields.clone(), |held| held.fields.union(&fields));
+            let fields = match managers.get(&id) {
+                Some(held) => held.fields.union(&fields),
+                None => fields,
+            };
             managers.set(Entry { id, api_version: self.api_version.into(), time: Some(self.now.into()), fields });
         }
         managers.fold_oldest();
@@ -133,20 +139,15 @@ impl Writing<'_> {
             managers
         };
         let id = Manager::applier(name, self.subresource);
-        let mut applied = match self.merged(live, config, managers.clone(), &id, force) {
-            Err(conflicts) if name == last_applied::UPGRADED => {
-                let left = conflicts.without(&last_applied::still_applied(self, live));
-                if !left.is_empty() {
-                    return Err(ApplyError::Conflicts(left));
-                }
-                self.merged(live, config, managers, &id, true)
-            }
-            applied => applied,
+        if name != last_applied::UPGRADED {
+            return self.merged(live, config, managers, &id, force).map_err(ApplyError::Conflicts);
         }
-        .map_err(ApplyError::Conflicts)?;
-        if name == last_applied::UPGRADED {
-            last_applied::renew(&mut applied, live, config);
-        }
+        let merged = self.merged(live, config, managers.clone(), &id, force).or_else(|conflicts| {
+            let left = conflicts.without(&last_applied::still_applied(self, live));
+            if left.is_empty() { self.merged(live, config, managers, &id, true) } else { Err(left) }
+        });
+        let mut applied = merged.map_err(ApplyError::Conflicts)?;
+        last_applied::renew(&mut applied, live, config);
         Ok(applied)
     }
 
@@ -159,20 +160,20 @@ impl Writing<'_> {
         force: bool,
     ) -> Result<Applied, Conflicts> {
         self.reconcile(&mut managers);
-        let last = managers.get(id).cloned();
-        let fields = self.reset.filter(&extract(self.typed, config));
+        let last = managers.take(id);
+        let fields = self.reset.filter(extract(self.typed, config));
         let time = last.as_ref().and_then(|last| last.time.clone());
         managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields: fields.clone() });
-        let mut object = live.clone();
+        let mut object = without_managers(live);
         merge(self.typed, &mut object, config);
         if let Some(last) = last {
             self.prune(&mut object, &managers, &last, &fields);
         }
         self.settle(live, &object, &mut managers, Some(id), force)?;
-        let changed = !element::equal(live, &object);
+        let changed = !alike(live, &object);
         managers.change(|entry| {
             if entry.id == *id {
-                entry.fields = entry.fields.difference(&NOBODYS);
+                entry.fields.subtract(&NOBODYS);
                 if changed {
                     entry.time = Some(self.now.into());
                 }
@@ -253,11 +254,36 @@ impl Writing<'_> {
         managers.change(|entry| {
             if Some(&entry.id) != writer {
                 let change = changes.iter().find(|change| change.api_version == entry.api_version)?;
-                entry.fields = entry.fields.difference(&change.written).difference(&change.removed);
+                entry.fields.subtract(&change.written);
+                entry.fields.subtract(&change.removed);
             }
             Some(())
         });
         Ok(change)
+    }
+}
+
+/// Whether an object has stayed the same, whoever manages it.
+fn alike(live: &Value, object: &Value) -> bool {
+    fn members<'a>(object: &'a Value, but: &str) -> impl Iterator<Item = Member<'a>> {
+        object.as_object().into_iter().flatten().filter(move |(name, _)| *name != but)
+    }
+    fn metadata(object: &Value) -> &Value {
+        object.get("metadata").unwrap_or(&Value::Null)
+    }
+    same(members(live, "metadata"), members(object, "metadata"))
+        && same(members(metadata(live), "managedFields"), members(metadata(object), "managedFields"))
+}
+
+type Member<'a> = (&'a String, &'a Value);
+
+fn same<'a>(mut one: impl Iterator<Item = Member<'a>>, mut other: impl Iterator<Item = Member<'a>>) -> bool {
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return true,
+            (Some((name, one)), Some((key, other))) if name == key && element::equal(one, other) => {}
+            _ => return false,
+        }
     }
 }
 

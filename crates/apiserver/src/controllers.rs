@@ -1,5 +1,5 @@
 //! What makes a space a cluster: namespaces come with what every namespace has and take their contents with them, objects
-//! go with their owners, aggregated roles follow what they are made of, events go after a while.
+//! go with their owners, aggregated roles follow what they are made of, events go after a while, and so does history.
 //!
 //! # Flow
 //!
@@ -17,6 +17,7 @@ mod definitions;
 mod deleter;
 mod event_ttl;
 mod garbage;
+mod history;
 mod namespaces;
 mod root_ca;
 mod service_accounts;
@@ -69,6 +70,7 @@ impl Server {
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
         tasks.spawn(run_contents(self.shared.clone(), contents_work));
         tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
+        tasks.spawn(history::run(self.shared.clone()));
         tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
         tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
         let queues = Queues { garbage, namespaces, contents, events, spaces, roles, definitions };
@@ -223,9 +225,13 @@ async fn run_contents(shared: Arc<Shared>, mut work: mpsc::Receiver<Place>) {
 }
 
 /// Makes an object that must be there, unless its namespace is going away or gone.
-async fn ensure(shared: &Shared, place: &Place, plural: &str, name: &str, object: Value) -> Result<(), Status> {
-    let registry = &shared.registry;
-    let resource = registry.resource("", "v1", plural).ok_or_else(Status::no_such_resource)?;
+async fn ensure(
+    shared: &Shared,
+    place: &Place,
+    resource: &Arc<Resource>,
+    name: &str,
+    object: Value,
+) -> Result<(), Status> {
     let writer = writer(shared, resource, &place.space, &place.namespace);
     if shared.store.get(&writer.key(name)?).is_some() {
         return Ok(());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::{
     json,
     page::Page,
-    request::{self, Accepted, Query},
+    request::{self, Accepted, Forms, Query},
     selector::{FieldSelector, LabelSelector},
     yaml,
 };
@@ -33,7 +33,7 @@ proptest! {
     fn text_from_outside(text in text()) {
         let _ = request::parse(&text);
         let _ = Query::parse(&text).integer("limit");
-        let _ = Accepted::negotiate(&text, "", true);
+        let _ = Accepted::negotiate(&text, "", Forms { protobuf: true, table: true });
         let _ = Accepted::discovery(&text);
         let _ = LabelSelector::parse(&text);
         let _ = FieldSelector::parse(&text);

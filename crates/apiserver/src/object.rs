@@ -298,6 +298,22 @@ pub(crate) fn same_but_for_times(old: &Value, new: &Value) -> bool {
         && same_managers(managers(old), managers(new))
 }
 
+/// A copy of an object without its managers, who often take more room than the rest.
+pub(crate) fn without_managers(object: &Value) -> Value {
+    let Value::Object(members) = object else { return object.clone() };
+    let copied = members.iter().map(|(name, value)| {
+        let value = match (name.as_str(), value) {
+            ("metadata", Value::Object(metadata)) => {
+                let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+                kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+            }
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    copied.collect()
+}
+
 fn managers(object: &Value) -> Option<&[Value]> {
     object.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice)
 }

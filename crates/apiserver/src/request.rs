@@ -5,7 +5,7 @@ mod address;
 mod options;
 mod query;
 
-pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Discovery, Encoding, Form, PROTOBUF, Shape};
+pub use accept::{AVAILABLE, AVAILABLE_LIST, Accepted, Discovery, Encoding, Form, Forms, PROTOBUF, Shape};
 pub use address::{Address, ROOT, ResourcePath, SpaceScope, Target, parse};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
 pub(crate) use options::{FIELD_MANAGER_MAX, field_manager_cause};

@@ -11,8 +11,9 @@ mod scalar;
 mod syntax;
 mod write;
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::sync::OnceLock;
 
+use hashbrown::HashMap;
 use serde_json::Value;
 
 use crate::{apply::Types, protobuf::Messages};
@@ -235,7 +236,12 @@ impl StructRef {
 impl Struct {
     /// A field by its name in JSON.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.by_name.get(name).map(|index| &self.fields[usize::from(*index)])
+        self.place(name).map(|place| &self.fields[place])
+    }
+
+    /// The place of a field among the others.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).map(|place| usize::from(*place))
     }
 
     /// The bare name, as decoding errors begin with it: `PodSpec` of `v1.PodSpec`.

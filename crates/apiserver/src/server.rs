@@ -49,6 +49,8 @@ pub struct Config {
     pub watch_timeout: Duration,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
+    /// For how long what changed can be read as it was: at least this, at most twice as long.
+    pub history: Duration,
     /// The certificates by which clients in a space know the server, as PEM. When they change, controllers that are started
     /// anew tell every namespace.
     pub root_ca: Arc<dyn Fn() -> String + Send + Sync>,
@@ -73,6 +75,7 @@ impl Default for Config {
             future_wait: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),
             event_ttl: Duration::from_secs(60 * 60),
+            history: Duration::from_secs(5 * 60),
             root_ca: Arc::new(String::new),
             signer: None,
             metrics: None,

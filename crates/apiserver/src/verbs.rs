@@ -31,7 +31,7 @@ use crate::{
     identity::{Attributes, Target, User},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
-    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Query, ROOT, ResourcePath, Shape, SpaceScope},
+    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Forms, Query, ROOT, ResourcePath, Shape, SpaceScope},
     schema,
     server::{About, Shared, header_text},
     spaces,
@@ -151,8 +151,8 @@ impl Call {
             patch::check_type(&resource, &content_type)?;
         }
         let available = if reads_all { AVAILABLE_LIST } else { AVAILABLE };
-        let protobuf = crate::protobuf::has_form(&resource);
-        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, protobuf);
+        let forms = Forms { protobuf: crate::protobuf::has_form(&resource), table: resource.verbs != ["create"] };
+        let accepted = Accepted::negotiate(header_text(headers, &header::ACCEPT), available, forms);
         let accepted = accepted.map_err(|status| match resource.custom {
             Some(_) => Status::no_acceptable_form(AVAILABLE),
             None => status,

@@ -1,6 +1,7 @@
 //! The benchmark of the API server: which measurements there are, in which order they run, and what they run on.
 
 mod connection;
+mod definitions;
 mod load;
 mod process;
 mod requests;
@@ -49,6 +50,7 @@ struct Bench {
 const MEASUREMENTS: &[Measurement<Bench>] = &[
     Measurement { name: "requests", run: requests::measure },
     Measurement { name: "spaces", run: spaces::measure },
+    Measurement { name: "definitions", run: definitions::measure },
     Measurement { name: "start", run: start::measure },
 ];
 

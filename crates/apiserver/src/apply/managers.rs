@@ -198,9 +198,10 @@ impl Managers {
         }
     }
 
-    fn take(&mut self, id: &Manager) -> Option<Entry> {
+    /// Takes an entry out.
+    pub(super) fn take(&mut self, id: &Manager) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.id == *id)?;
-        Some(self.entries.swap_remove(at))
+        Some(self.entries.remove(at))
     }
 }
 

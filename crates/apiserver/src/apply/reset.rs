@@ -21,10 +21,11 @@ impl Reset {
     }
 
     /// What of a set can be changed.
-    pub(crate) fn filter(&self, set: &FieldSet) -> FieldSet {
+    pub(crate) fn filter(&self, set: FieldSet) -> FieldSet {
         match self {
+            Self::Fields(fields) if fields.nodes().iter().all(|node| set.get(&node.element).is_none()) => set,
             Self::Fields(fields) => set.without(fields),
-            Self::AllBut(patterns) => matching(set, patterns),
+            Self::AllBut(patterns) => matching(&set, patterns),
         }
     }
 }
@@ -61,12 +62,12 @@ mod tests {
             "f:status": {"f:phase": {}},
         }));
         let status = Reset::Fields(FieldSet::of(&[&["spec"]]));
-        assert_eq!(status.filter(&all).to_json(), json!({"f:status": {"f:phase": {}}}));
+        assert_eq!(status.filter(all.clone()).to_json(), json!({"f:status": {"f:phase": {}}}));
         let resize = Reset::AllBut(&[&["spec", "containers", "*", "resources"]]);
         assert_eq!(
-            resize.filter(&all).to_json(),
+            resize.filter(all.clone()).to_json(),
             json!({"f:spec": {"f:containers": {r#"k:{"name":"a"}"#: {".": {}, "f:resources": {"f:limits": {}}}}}})
         );
-        assert_eq!(Reset::none().filter(&all), all);
+        assert_eq!(Reset::none().filter(all.clone()), all);
     }
 }

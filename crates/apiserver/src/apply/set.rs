@@ -116,6 +116,19 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
+    /// Takes out what is in the other set; what is left is the difference.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        self.nodes.retain_mut(|node| {
+            let Some(other) = other.get(&node.element) else { return true };
+            node.member &= !other.member;
+            node.below.subtract(&other.below);
+            node.member || !node.below.is_empty()
+        });
+    }
+
     /// What is in this set and neither in the other nor below a field of the other.
     #[must_use]
     pub(crate) fn without(&self, other: &Self) -> Self {
@@ -296,6 +309,9 @@ pub(super) mod tests {
             prop_assert_eq!(one.intersection(&other), other.intersection(&one));
             prop_assert_eq!(one.difference(&other).union(&one.intersection(&other)), one.clone());
             prop_assert!(one.difference(&one).is_empty());
+            let mut left = one.clone();
+            left.subtract(&other);
+            prop_assert_eq!(left, one.difference(&other));
             prop_assert_eq!(
                 one.difference(&other.union(&third)),
                 one.difference(&other).difference(&third)

@@ -2,8 +2,7 @@
 
 mod structural;
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use serde_json::Value;
 
 pub(crate) use structural::{Building, Items};

@@ -26,8 +26,8 @@ pub(super) fn object(root_ca: &str) -> Value {
 /// Makes it if it is not there, and sets it right if somebody changed it.
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
     let object = object(&(shared.config.root_ca)());
-    super::ensure(shared, place, "configmaps", NAME, object.clone()).await?;
     let resource = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
+    super::ensure(shared, place, resource, NAME, object.clone()).await?;
     let writer = super::writer(shared, resource, &place.space, &place.namespace);
     match writer.edit(NAME, |current| current["data"] = object["data"].clone()).await {
         Err(status) if status.code() != 404 => Err(status),

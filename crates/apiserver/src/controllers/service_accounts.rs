@@ -15,5 +15,6 @@ pub(super) fn object() -> Value {
 
 /// Makes it if it is not there.
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
-    super::ensure(shared, place, "serviceaccounts", NAME, object()).await
+    let resource = shared.registry.resource("", "v1", "serviceaccounts").ok_or_else(Status::no_such_resource)?;
+    super::ensure(shared, place, resource, NAME, object()).await
 }

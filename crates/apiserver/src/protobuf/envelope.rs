@@ -186,6 +186,8 @@ impl List {
         let registry = self.registry.clone();
         let mut encoder = Encoder::new(registry.schemas());
         let mut json = Vec::new();
+        // With room for the object that goes beyond it.
+        self.piece.reserve_exact(Self::PIECE + Self::PIECE / 8);
         while self.piece.len() < Self::PIECE {
             json.clear();
             if !next(&mut json) {

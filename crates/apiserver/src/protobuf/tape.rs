@@ -78,7 +78,7 @@ impl Tape {
         let mut kind = Kind::Text;
         loop {
             let rest = json.get(end..).unwrap_or_default();
-            match rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+            match memchr::memchr2(b'"', b'\\', rest) {
                 Some(length) if rest[length] == b'"' => {
                     end += length;
                     break;

@@ -38,6 +38,15 @@ pub struct Form {
     pub beta: bool,
 }
 
+/// The forms that objects of a kind have besides those that all have.
+#[derive(Clone, Copy, Debug)]
+pub struct Forms {
+    /// Whether whole objects can be had in protobuf.
+    pub protobuf: bool,
+    /// Whether they can be shown as a table: what can only be made cannot.
+    pub table: bool,
+}
+
 /// The answer a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -70,13 +79,12 @@ impl Accepted {
         Self { encoding: Encoding::Json { pretty: false }, form: Form { shape: Shape::Whole, beta: false } };
 
     /// Chooses by an Accept header, as Kubernetes does: first whether any type in it is ours, then the best clause we can serve.
-    /// `protobuf` is whether whole objects can be had in it.
-    pub fn negotiate(header: &str, available: &str, protobuf: bool) -> Result<Self, Status> {
+    pub fn negotiate(header: &str, available: &str, forms: Forms) -> Result<Self, Status> {
         if header.is_empty() {
             return Ok(Self::JSON);
         }
         check_known(header, available)?;
-        let chosen = clauses(header).iter().find_map(|clause| clause.serve(protobuf));
+        let chosen = clauses(header).iter().find_map(|clause| clause.serve(forms));
         chosen.ok_or_else(|| Status::no_acceptable_form(AVAILABLE))
     }
 
@@ -205,9 +213,9 @@ impl<'a> Clause<'a> {
     }
 
     /// The answer this clause asks for, if it is one we can give.
-    fn serve(&self, protobuf: bool) -> Option<Accepted> {
+    fn serve(&self, forms: Forms) -> Option<Accepted> {
         let encoding = self.encoding()?;
-        let only_partly = encoding == Encoding::Protobuf && !protobuf;
+        let only_partly = encoding == Encoding::Protobuf && !forms.protobuf;
         if self.parameter("stream").is_some_and(|stream| stream != "watch") {
             return None;
         }
@@ -215,7 +223,7 @@ impl<'a> Clause<'a> {
             None | Some("") if only_partly => return None,
             None | Some("") => return Some(Accepted { encoding, ..Accepted::JSON }),
             // Tables have no form in protobuf.
-            Some("Table") if encoding == Encoding::Protobuf => return None,
+            Some("Table") if encoding == Encoding::Protobuf || !forms.table => return None,
             Some("Table") => Shape::Table,
             Some("PartialObjectMetadata") => Shape::Metadata,
             Some("PartialObjectMetadataList") => Shape::MetadataList,
@@ -242,11 +250,11 @@ mod tests {
     use super::*;
 
     fn check(header: &str, expected: &str) {
-        check_of(true, header, expected);
+        check_of(Forms { protobuf: true, table: true }, header, expected);
     }
 
-    fn check_of(protobuf: bool, header: &str, expected: &str) {
-        let got = match Accepted::negotiate(header, AVAILABLE, protobuf) {
+    fn check_of(forms: Forms, header: &str, expected: &str) {
+        let got = match Accepted::negotiate(header, AVAILABLE, forms) {
             Ok(Accepted { encoding, form }) => {
                 format!("{encoding:?} {:?}{}", form.shape, if form.beta { " beta" } else { "" })
             }
@@ -272,6 +280,14 @@ mod tests {
     }
 
     #[test]
+    fn what_can_only_be_made_has_no_table() {
+        let forms = Forms { protobuf: true, table: false };
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        check_of(forms, table, "only the following media types are accepted");
+        check_of(forms, &format!("{table},application/json"), "Json { pretty: false } Whole");
+    }
+
+    #[test]
     fn protobuf_is_for_what_has_it() {
         let json = "Json { pretty: false } Whole";
         let nothing = "only the following media types are accepted";
@@ -279,11 +295,12 @@ mod tests {
         check(&format!("{PROTOBUF},application/json"), "Protobuf Whole");
         check(&format!("{PROTOBUF};q=0.5,application/json"), json);
         check(&format!("{PROTOBUF};stream=watch"), "Protobuf Whole");
-        check_of(false, PROTOBUF, nothing);
-        check_of(false, &format!("{PROTOBUF},application/json"), json);
+        let bare = Forms { protobuf: false, table: true };
+        check_of(bare, PROTOBUF, nothing);
+        check_of(bare, &format!("{PROTOBUF},application/json"), json);
         let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
         check(&metadata, "Protobuf Metadata");
-        check_of(false, &metadata, "Protobuf Metadata");
+        check_of(bare, &metadata, "Protobuf Metadata");
         check(&format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1"), nothing);
         let table = format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,application/json;as=Table;g=meta.k8s.io;v=v1");
         check(&table, "Json { pretty: false } Table");

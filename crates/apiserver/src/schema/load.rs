@@ -1,10 +1,8 @@
 //! Reads types from the form that `cargo xtask kube-data` writes.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::OnceLock,
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
+use hashbrown::HashMap;
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 

@@ -44,25 +44,35 @@ impl Restorer<'_> {
         }
     }
 
-    fn structure(&mut self, reference: StructRef, mut members: Map<String, Value>) -> Result<Value, String> {
-        let (schemas, mut restored) = (self.schemas, Map::new());
-        for field in &schemas.get(reference).fields {
-            let Some(value) = members.remove(field.name.as_ref()) else { continue };
+    fn structure(&mut self, reference: StructRef, members: Map<String, Value>) -> Result<Value, String> {
+        let described = self.schemas.get(reference);
+        let (mut known, mut unknown) = (Vec::with_capacity(members.len()), Vec::new());
+        for (name, value) in members {
+            match described.place(&name) {
+                Some(place) => known.push((place, name, value)),
+                None => unknown.push(name),
+            }
+        }
+        // What is wrong is found in the order of the fields.
+        known.sort_unstable_by_key(|(place, ..)| *place);
+        let mut restored = Map::new();
+        for (place, name, value) in known {
+            let field = &described.fields[place];
             let outer = self.enter(|way| {
                 if !way.is_empty() {
                     way.push('.');
                 }
-                way.push_str(&field.name);
+                way.push_str(&name);
             });
             let value = self.typed(&field.ty, value)?;
             self.leave(outer);
             if let Some(value) = value.filter(|value| field.holds(value) || field.tells_empty(value)) {
-                restored.insert(field.name.to_string(), value);
+                restored.insert(name, value);
             }
         }
         if let Some(notes) = &mut self.notes {
             let dot = if notes.way.is_empty() { "" } else { "." };
-            let unknown = members.keys().map(|name| format!("{}{dot}{name}", notes.way));
+            let unknown = unknown.iter().map(|name| format!("{}{dot}{name}", notes.way));
             notes.unknown.extend(unknown.map(|way| format!("unknown field {}", crate::gotext::quote(&way))));
         }
         Ok(Value::Object(restored))

@@ -13,7 +13,7 @@ use crate::{
     custom::Structural,
     definitions::Custom,
     gotext,
-    object::Metadata,
+    object::{Metadata, without_managers},
     registry::{Registry, Resource},
     request::{FIELD_MANAGER_MAX, WriteOptions, field_manager_cause},
     schema::{self, StructRef},
@@ -48,11 +48,11 @@ impl<'a> Owner<'a> {
     pub(crate) fn create(&self, object: &mut Value) -> Result<(), Vec<Cause>> {
         let given = Metadata::of(object).take("managedFields");
         let managers = self.given(given.as_ref(), None)?;
-        if !self.fits(&self.shown(object), &managers) {
+        let shown = self.shown(object);
+        if !self.fits(&shown, &managers) {
             return Ok(());
         }
-        let managers =
-            self.writing(|writing, kind| writing.update(&kind.empty(), &self.shown(object), managers, &self.name));
+        let managers = self.writing(|writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
         self.note(object, managers);
         Ok(())
     }
@@ -64,11 +64,11 @@ impl<'a> Owner<'a> {
         // Nobody is tracked in an object whose managers were cleared, until somebody applies.
         if !managers.is_empty() {
             let kind = Kind(self);
-            let before = kind.shown(old);
-            if !self.fits(&before, &managers) || !self.fits(&self.shown(object), &managers) {
+            let (before, after) = (kind.shown(old), self.shown(object));
+            if !self.fits(&before, &managers) || !self.fits(&after, &managers) {
                 return Ok(());
             }
-            managers = self.writing(|writing, _| writing.update(&before, &self.shown(object), managers, &self.name));
+            managers = self.writing(|writing, _| writing.update(&before, &after, managers, &self.name));
         }
         self.note(object, managers);
         Ok(())
@@ -92,7 +92,7 @@ impl<'a> Owner<'a> {
         let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
         let applied = applied.map_err(|error| refused(&error, &live, config))?;
-        let mut object = applied.object.unwrap_or_else(|| live.into_owned());
+        let mut object = applied.object.unwrap_or_else(|| without_managers(&live));
         set(&mut object, applied.managers);
         Ok(object)
     }
@@ -118,8 +118,7 @@ impl<'a> Owner<'a> {
         let Some(custom) = &self.resource.custom else { return true };
         let kind = Kind(self);
         let own = self.resource.api_version();
-        let mut object = object.clone();
-        Metadata::of(&mut object).remove("managedFields");
+        let object = without_managers(object);
         if apply::check(typed(self.resource), &object, true).is_err() {
             return false;
         }

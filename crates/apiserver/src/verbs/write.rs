@@ -110,14 +110,15 @@ impl<'a> Writer<'a> {
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
+        if !generated {
+            return self.create_named(object, warnings).await;
+        }
         for attempt in 0.. {
-            if generated {
-                let mut metadata = Metadata::of(&mut object);
-                let name = crate::random::name(metadata.text("generateName"))?;
-                metadata.set("name", name);
-            }
+            let mut metadata = Metadata::of(&mut object);
+            let name = crate::random::name(metadata.text("generateName"))?;
+            metadata.set("name", name);
             match self.create_named(object.clone(), warnings).await {
-                Err(status) if generated && status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
+                Err(status) if status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
                 result => return result,
             }
         }
@@ -149,12 +150,13 @@ impl<'a> Writer<'a> {
             if let Some(existing) = self.shared.store.get(&key) {
                 return Err(self.exists(&existing, &name));
             }
-            let content = self.content(&mut object)?;
+            // What a custom resource is shows when it is stored.
+            let custom = self.resource.custom.as_ref().map(|_| self.content(&mut object)).transpose()?;
             if self.dry_run {
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
-            let content = if self.resource.custom.is_some() { content } else { object::encode(&object) };
+            let content = custom.unwrap_or_else(|| object::encode(&object));
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
@@ -234,7 +236,7 @@ impl<'a> Writer<'a> {
         }
         self.check_version(&new, existing, name)?;
         let mut new = self.prepare(new, &old, name, noted)?;
-        self.replace(existing, &old, &mut new).await
+        self.replace(existing, old, &mut new).await
     }
 
     /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
@@ -253,7 +255,7 @@ impl<'a> Writer<'a> {
                 let _ = owner.update(&old, &mut new);
             }
             let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
-            if let Some(change) = self.replace(&existing, &old, &mut new).await? {
+            if let Some(change) = self.replace(&existing, old, &mut new).await? {
                 return Ok(change);
             }
         }
@@ -313,7 +315,7 @@ impl<'a> Writer<'a> {
         if metadata.get("deletionGracePeriodSeconds").is_none() {
             metadata.copy("deletionGracePeriodSeconds", old);
         }
-        let mut sparse_old = old.clone();
+        let mut sparse_old = object::without_managers(old);
         schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
         kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
@@ -345,18 +347,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
-    async fn replace(&self, existing: &Object, old: &Value, new: &mut Value) -> Result<Option<Change>, Status> {
+    async fn replace(&self, existing: &Object, old: Value, new: &mut Value) -> Result<Option<Change>, Status> {
         let custom = self.resource.custom.as_ref().map(|_| self.content(new)).transpose()?;
         // What is only tried out is answered with fields that are never stored.
-        if !self.dry_run && object::same_but_for_times(old, new) {
-            return Ok(Some(Change::None(old.clone())));
+        if !self.dry_run && object::same_but_for_times(&old, new) {
+            return Ok(Some(Change::None(old)));
         }
         let content = custom.map_or_else(|| self.content(new), Ok)?;
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
         let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
         let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
-        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(old))?;
+        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(&old))?;
         set_revision(new, existing.modified());
         if self.dry_run {
             return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));

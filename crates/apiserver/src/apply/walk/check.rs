@@ -1,6 +1,6 @@
 //! Whether a configuration fits its type. What does not is said as Kubernetes says it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
@@ -15,18 +15,18 @@ use crate::{
 
 /// Everything that is wrong with a value, in one text; `repeats` allows items of a list that cannot be told apart.
 pub(crate) fn check(typed: Typed<'_>, value: &Value, repeats: bool) -> Result<(), String> {
-    let mut checker = Checker { repeats, way: String::new(), problems: Vec::new() };
-    checker.value(typed, value);
+    let mut checker = Checker { repeats, problems: Vec::new() };
+    checker.value(typed, value, &Way::Start);
     checker.told()
 }
 
 /// The same of an object that is there, but for its metadata, which the server keeps right.
 pub(crate) fn check_live(typed: Typed<'_>, object: &Value) -> Result<(), String> {
     let (Some(map), Value::Object(members)) = (&typed.atom().map, object) else { return Ok(()) };
-    let mut checker = Checker { repeats: true, way: String::new(), problems: Vec::new() };
+    let mut checker = Checker { repeats: true, problems: Vec::new() };
     for (name, value) in members.iter().filter(|(name, _)| *name != "metadata") {
         if let Some(child) = map.child(name) {
-            checker.below(typed.at(child.ty), &format!(".{name}"), value);
+            checker.value(typed.at(child.ty), value, &Way::Field(&Way::Start, name));
         }
     }
     checker.told()
@@ -34,8 +34,25 @@ pub(crate) fn check_live(typed: Typed<'_>, object: &Value) -> Result<(), String>
 
 struct Checker {
     repeats: bool,
-    way: String,
     problems: Vec<String>,
+}
+
+/// The way to a value, written only when something is wrong with it.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Start,
+    Field(&'a Way<'a>, &'a str),
+    Item(&'a Way<'a>, &'a Element),
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => Ok(()),
+            Self::Field(up, name) => write!(out, "{up}.{name}"),
+            Self::Item(up, element) => write!(out, "{up}{element}"),
+        }
+    }
 }
 
 impl Checker {
@@ -47,75 +64,68 @@ impl Checker {
         }
     }
 
-    fn value(&mut self, typed: Typed<'_>, value: &Value) {
-        match (typed.atom().kind(Some(value)), value) {
-            (_, Value::Null) => {}
-            (Kind::Scalar(scalar), value) => self.scalar(scalar, value),
-            (Kind::List(list), Value::Array(items)) => self.list(typed, list, items),
-            (Kind::Map(map), Value::Object(members)) => self.map(typed, map, members),
-            (Kind::List(_), other) => self.refuse(format!("expected list, got &{{{}}}", gotext::plain(other))),
-            (Kind::Map(_), other) => self.refuse(format!("expected map, got &{{{}}}", gotext::plain(other))),
-        }
+    fn value(&mut self, typed: Typed<'_>, value: &Value, way: &Way<'_>) {
+        let problem = match (typed.atom().kind(Some(value)), value) {
+            (_, Value::Null) => return,
+            (Kind::Scalar(scalar), value) => match misfit(scalar, value) {
+                Some(problem) => problem,
+                None => return,
+            },
+            (Kind::List(list), Value::Array(items)) => return self.list(typed, list, items, way),
+            (Kind::Map(map), Value::Object(members)) => return self.map(typed, map, members, way),
+            (Kind::List(_), other) => format!("expected list, got &{{{}}}", gotext::plain(other)),
+            (Kind::Map(_), other) => format!("expected map, got &{{{}}}", gotext::plain(other)),
+        };
+        self.refuse(way, problem);
     }
 
-    fn scalar(&mut self, scalar: Scalar, value: &Value) {
-        match (scalar, value) {
-            (Scalar::Number, Value::Number(_))
-            | (Scalar::Text, Value::String(_))
-            | (Scalar::Bool, Value::Bool(_))
-            | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => {}
-            (Scalar::Number, other) => {
-                self.refuse(format!("expected numeric (int or float), got {}", gotext::type_name(other)));
-            }
-            (Scalar::Text, other) => {
-                self.refuse(format!(
-                    "expected string, got &value.valueUnstructured{{Value:{}}}",
-                    gotext::source(other)
-                ));
-            }
-            (Scalar::Bool, other) => self.refuse(format!("expected boolean, got &{{{}}}", gotext::plain(other))),
-            (Scalar::Any, other) => self.refuse(format!("expected any scalar, got &{{{}}}", gotext::plain(other))),
-        }
-    }
-
-    fn list(&mut self, typed: Typed<'_>, list: &List, items: &[Value]) {
+    fn list(&mut self, typed: Typed<'_>, list: &List, items: &[Value], way: &Way<'_>) {
         let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = match &list.relation {
                 Relation::Atomic => Element::Index(i64::try_from(index).unwrap_or(i64::MAX)),
                 _ => match list.element(item) {
                     Ok(element) => element,
-                    Err(problem) => return self.refuse(format!("element {index}: {problem}")),
+                    Err(problem) => return self.refuse(way, format!("element {index}: {problem}")),
                 },
             };
             if !self.repeats && seen.contains(&element) {
-                self.refuse(format!("duplicate entries for key {element}"));
+                self.refuse(way, format!("duplicate entries for key {element}"));
             }
-            self.below(typed.at(list.item), &element.to_string(), item);
-            seen.insert(element);
+            self.value(typed.at(list.item), item, &Way::Item(way, &element));
+            if !self.repeats {
+                seen.insert(element);
+            }
         }
     }
 
-    fn map(&mut self, typed: Typed<'_>, map: &Map, members: &serde_json::Map<String, Value>) {
+    fn map(&mut self, typed: Typed<'_>, map: &Map, members: &serde_json::Map<String, Value>, way: &Way<'_>) {
         for (name, value) in members {
+            let below = Way::Field(way, name);
             match map.child(name) {
-                Some(child) => self.below(typed.at(child.ty), &format!(".{name}"), value),
-                None => {
-                    let place = format!("{}.{name}", self.way);
-                    return self.problems.push(format!("{place}: field not declared in schema"));
-                }
+                Some(child) => self.value(typed.at(child.ty), value, &below),
+                None => return self.refuse(&below, "field not declared in schema".to_owned()),
             }
         }
     }
 
-    fn below(&mut self, typed: Typed<'_>, step: &str, value: &Value) {
-        let length = self.way.len();
-        self.way.push_str(step);
-        self.value(typed, value);
-        self.way.truncate(length);
+    fn refuse(&mut self, way: &Way<'_>, problem: String) {
+        self.problems.push(if let Way::Start = way { problem } else { format!("{way}: {problem}") });
     }
+}
 
-    fn refuse(&mut self, problem: String) {
-        self.problems.push(if self.way.is_empty() { problem } else { format!("{}: {problem}", self.way) });
-    }
+/// Why a value is not what a type without parts asks for.
+fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
+    Some(match (scalar, value) {
+        (Scalar::Number, Value::Number(_))
+        | (Scalar::Text, Value::String(_))
+        | (Scalar::Bool, Value::Bool(_))
+        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => return None,
+        (Scalar::Number, other) => format!("expected numeric (int or float), got {}", gotext::type_name(other)),
+        (Scalar::Text, other) => {
+            format!("expected string, got &value.valueUnstructured{{Value:{}}}", gotext::source(other))
+        }
+        (Scalar::Bool, other) => format!("expected boolean, got &{{{}}}", gotext::plain(other)),
+        (Scalar::Any, other) => format!("expected any scalar, got &{{{}}}", gotext::plain(other)),
+    })
 }

@@ -22,8 +22,8 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// The same without some fields and what is below them.
     #[must_use]
-    pub(crate) fn map(self, change: impl Fn(&FieldSet) -> FieldSet) -> Self {
-        Self { removed: change(&self.removed), modified: change(&self.modified), added: change(&self.added) }
+    pub(crate) fn map(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
+        Self { removed: change(self.removed), modified: change(self.modified), added: change(self.added) }
     }
 
     /// What has a new value.

@@ -99,12 +99,12 @@ pub(super) fn qualified_finalizers(resource: &Resource) -> bool {
 
 /// Judges a change of metadata.
 pub(super) fn change(new: &Value, old: &Value, qualified: bool, errors: &mut Errors) {
-    let metadata = |object: &Value| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    let (new, old) = (metadata(new), metadata(old));
+    let nothing = Map::new();
+    let [new, old] = [new, old].map(|it| it.get("metadata").and_then(Value::as_object).unwrap_or(&nothing));
     let path = Path::ROOT.child("metadata");
-    let finalizers = texts(&new, "finalizers");
+    let finalizers = texts(new, "finalizers");
     if old.contains_key("deletionTimestamp") {
-        no_new_finalizers(&finalizers, &texts(&old, "finalizers"), &path, errors);
+        no_new_finalizers(&finalizers, &texts(old, "finalizers"), &path, errors);
     }
     for name in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new.get(name) != old.get(name) {
@@ -112,7 +112,7 @@ pub(super) fn change(new: &Value, old: &Value, qualified: bool, errors: &mut Err
             errors.push(FieldError::invalid(&path.child(name), shown, "field is immutable"));
         }
     }
-    shared(&new, &path, errors);
+    shared(new, &path, errors);
     if qualified {
         qualified_names(&finalizers, &path.child("finalizers"), errors);
     }
