@@ -147,7 +147,7 @@ impl Fleet {
 
     /// Something is to be decided after a moment.
     pub(super) fn soon(&mut self) {
-        self.due.get_or_insert_with(|| Instant::now() + self.config.debounce);
+        self.later(self.config.debounce);
     }
 
     pub(super) fn later(&mut self, pause: Duration) {
