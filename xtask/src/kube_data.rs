@@ -5,8 +5,10 @@
 //! the workspace's manifest names the same version. The result is `crates/apiserver/data/kube-VERSION`.
 
 mod descriptions;
+mod enums;
 mod go_types;
 mod openapi;
+mod parameters;
 mod resources;
 mod schemas;
 
@@ -31,14 +33,18 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
 
     let definitions = schemas::definitions(&openapi)?;
     let resources = resources::registry(&discovery, &tables, &definitions)?;
-    let schemas = schemas::build(&definitions, &mut go_types::GoTypes::new(Path::new(modules), version))?;
+    let mut go = go_types::GoTypes::new(Path::new(modules), version);
+    let schemas = schemas::build(&definitions, &mut go)?;
 
     pack(&target.join("resources.json.gz"), resources.to_string().as_bytes())?;
     pack(&target.join("schemas.json.gz"), schemas.to_string().as_bytes())?;
     pack(&target.join("bootstrap.jsonl.gz"), &bootstrap)?;
+    let parameters = parameters::of(Path::new(modules), version)?;
+    pack(&target.join("parameters.json.gz"), parameters.to_string().as_bytes())?;
     let v2 = read(&recorded.join("openapi-v2.json"))?;
-    let described = descriptions::of(&definitions)?.to_string();
-    fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi, &described)?)?;
+    let mut described = descriptions::of(&definitions)?;
+    enums::describe(&mut described, &definitions, &mut go)?;
+    fs::write(target.join("openapi.pack"), openapi::pack(&v2, &openapi, &described.to_string())?)?;
     Ok(ExitCode::SUCCESS)
 }
 

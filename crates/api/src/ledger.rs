@@ -22,6 +22,9 @@ pub struct WorkLedgerSpec {
     /// The last good works of a Binding that cannot be rendered now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptWork>,
+    /// The names of further ledgers, which hold what does not fit in this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<String>,
 }
 
 /// Objects that travel together.

@@ -219,6 +219,7 @@ fn what_our_own_types_write_is_in_the_schema() {
             content: "YQ==".into(),
             encoding: "deflate".into(),
         }],
+        further: vec!["b.0123456789abcdef".into()],
     };
     check("workledgers.core.orrery.io", json!({"spec": ledger}));
 

@@ -26,7 +26,7 @@ use crate::object::without_managers;
 pub(crate) use conflict::Conflicts;
 pub(crate) use managers::{Manager, Managers, is_reset};
 pub(crate) use reset::Reset;
-pub(crate) use scale::{from_scale, to_scale};
+pub(crate) use scale::{Replicas, from_scale, to_scale};
 pub(crate) use set::FieldSet;
 pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
@@ -67,7 +67,9 @@ pub(crate) enum ApplyError {
     Misfit(String),
     /// What is there does not fit the type.
     LiveMisfit(String),
-    /// Somebody owns something in a version that is gone.
+    /// What is there does not fit the type, and nobody is known to own anything of it.
+    UnownedMisfit(String),
+    /// Somebody owns something in a version that is gone, or that nobody can convert to.
     Lost(String),
     /// It would change what others own.
     Conflicts(Conflicts),
@@ -102,9 +104,11 @@ impl Writing<'_> {
         if check(self.typed, new, true).is_err() || self.lost(&managers).is_some() {
             return Managers::default();
         }
-        self.reconcile(&mut managers);
-        // Nothing is refused when a change is forced.
-        let Ok(change) = self.settle(old, new, &mut managers, None, true) else { return managers };
+        if self.reconcile(old, &mut managers).is_err() {
+            return Managers::default();
+        }
+        // What is forced is refused only if it cannot be seen in another version: then nobody knows whose anything is.
+        let Ok(change) = self.settle(old, new, &mut managers, None, true) else { return Managers::default() };
         let mut fields = change.written();
         fields.subtract(&NOBODYS);
         if !fields.is_empty() {
@@ -128,6 +132,9 @@ impl Writing<'_> {
         name: &str,
         force: bool,
     ) -> Result<Applied, ApplyError> {
+        if managers.is_empty() {
+            check_live(self.typed, live).map_err(ApplyError::UnownedMisfit)?;
+        }
         check(self.typed, config, false).map_err(ApplyError::Misfit)?;
         check_live(self.typed, live).map_err(ApplyError::LiveMisfit)?;
         if let Some(problem) = self.lost(&managers) {
@@ -140,13 +147,18 @@ impl Writing<'_> {
         };
         let id = Manager::applier(name, self.subresource);
         if name != last_applied::UPGRADED {
-            return self.merged(live, config, managers, &id, force).map_err(ApplyError::Conflicts);
+            return self.merged(live, config, managers, &id, force);
         }
-        let merged = self.merged(live, config, managers.clone(), &id, force).or_else(|conflicts| {
+        let merged = self.merged(live, config, managers.clone(), &id, force).or_else(|error| {
+            let ApplyError::Conflicts(conflicts) = error else { return Err(error) };
             let left = conflicts.without(&last_applied::still_applied(self, live));
-            if left.is_empty() { self.merged(live, config, managers, &id, true) } else { Err(left) }
+            if left.is_empty() {
+                self.merged(live, config, managers, &id, true)
+            } else {
+                Err(ApplyError::Conflicts(left))
+            }
         });
-        let mut applied = merged.map_err(ApplyError::Conflicts)?;
+        let mut applied = merged?;
         last_applied::renew(&mut applied, live, config);
         Ok(applied)
     }
@@ -158,8 +170,8 @@ impl Writing<'_> {
         mut managers: Managers,
         id: &Manager,
         force: bool,
-    ) -> Result<Applied, Conflicts> {
-        self.reconcile(&mut managers);
+    ) -> Result<Applied, ApplyError> {
+        self.reconcile(live, &mut managers).map_err(ApplyError::Lost)?;
         let last = managers.take(id);
         let fields = self.reset.filter(extract(self.typed, config));
         let time = last.as_ref().and_then(|last| last.time.clone());
@@ -167,7 +179,8 @@ impl Writing<'_> {
         let mut object = without_managers(live);
         merge(self.typed, &mut object, config);
         if let Some(last) = last {
-            self.prune(&mut object, &managers, &last, &fields);
+            let pruned = self.prune(&mut object, &managers, &last, &fields);
+            pruned.map_err(|problem| ApplyError::Lost(format!("failed to prune fields: {problem}")))?;
         }
         self.settle(live, &object, &mut managers, Some(id), force)?;
         let changed = !alike(live, &object);
@@ -184,26 +197,43 @@ impl Writing<'_> {
     }
 
     /// Takes out of a merged object what its applier has dropped.
-    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, fields: &FieldSet) {
+    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, fields: &FieldSet) -> Result<(), String> {
         let alike = last.api_version == self.api_version;
-        if alike && last.fields.difference(fields).is_empty() {
-            return;
-        }
         if alike && managers.entries().iter().all(|entry| entry.api_version == self.api_version) {
+            if last.fields.difference(fields).is_empty() {
+                return Ok(());
+            }
             let owned = managers.entries().iter().fold(FieldSet::default(), |owned, entry| owned.union(&entry.fields));
             prune(self.typed, object, &last.fields, &owned);
-        } else if let Some(pruned) = versions::prune(self, object, managers, last) {
+        } else if let Some(pruned) = versions::prune(self, object, managers, last)? {
             *object = pruned;
         }
+        Ok(())
     }
 
-    /// Brings what managers own in line with the types: a part of what is now one value is that value.
-    fn reconcile(&self, managers: &mut Managers) {
+    /// Brings what managers own in line with the types: a part of what is now one value is that value. The object must be
+    /// one in all their versions.
+    fn reconcile(&self, live: &Value, managers: &mut Managers) -> Result<(), String> {
+        let mut seen = vec![self.api_version];
+        for entry in managers.entries() {
+            if !seen.contains(&entry.api_version.as_str()) {
+                seen.push(&entry.api_version);
+                self.converted(live, self.api_version, &entry.api_version)?;
+            }
+        }
         managers.change(|entry| {
             let typed = self.typed_at(&entry.api_version)?;
             walk::reconcile(typed, &mut entry.fields);
             Some(())
         });
+        Ok(())
+    }
+
+    /// An object of one version in another, which it must fit.
+    fn converted(&self, object: &Value, from: &str, to: &str) -> Result<Value, String> {
+        let Some(typed) = self.typed_at(to) else { return Ok(object.clone()) };
+        let converted = self.versions.convert(object, from, to)?;
+        check(typed, &without_managers(&converted), true).map(|()| converted)
     }
 
     /// Why nothing can be written because of who owns something.
@@ -226,15 +256,24 @@ impl Writing<'_> {
         managers: &mut Managers,
         writer: Option<&Manager>,
         force: bool,
-    ) -> Result<Comparison, Conflicts> {
+    ) -> Result<Comparison, ApplyError> {
         let change = compare(self.typed, old, new).map(|set| self.reset.filter(set));
         let mut changes = vec![Change::of(self.api_version, &change)];
         for entry in managers.entries() {
             if changes.iter().all(|change| change.api_version != entry.api_version)
                 && let Some(typed) = self.versions.typed(&entry.api_version)
             {
-                let convert = |object| self.versions.convert(object, self.api_version, &entry.api_version);
-                let change = compare(typed, &convert(old), &convert(new)).map(|set| self.reset.filter(set));
+                let convert = |object, called: &str| {
+                    let converted = self.converted(object, self.api_version, &entry.api_version);
+                    let refuse = |problem| ApplyError::Lost(format!("failed to convert {called} object: {problem}"));
+                    converted.map_err(refuse)
+                };
+                let (old, new) = (convert(old, "old")?, convert(new, "new")?);
+                let change = compare(typed, &old, &new);
+                let change = match self.versions.reset_everywhere() {
+                    true => change.map(|set| self.reset.filter(set)),
+                    false => change,
+                };
                 changes.push(Change::of(&entry.api_version, &change));
             }
         }
@@ -249,7 +288,7 @@ impl Writing<'_> {
             }
         }
         if !force && !conflicts.is_empty() {
-            return Err(conflicts);
+            return Err(ApplyError::Conflicts(conflicts));
         }
         managers.change(|entry| {
             if Some(&entry.id) != writer {

@@ -1,5 +1,6 @@
 //! What makes a space a cluster: namespaces come with what every namespace has and take their contents with them, objects
-//! go with their owners, aggregated roles follow what they are made of, events go after a while, and so does history.
+//! go with their owners, aggregated roles follow what they are made of, events go after a while, and so does history, flow schemas
+//! and admission policies say in their status what is wrong with them.
 //!
 //! # Flow
 //!
@@ -16,9 +17,11 @@ mod aggregation;
 mod definitions;
 mod deleter;
 mod event_ttl;
+mod flow;
 mod garbage;
 mod history;
 mod namespaces;
+mod policies;
 mod root_ca;
 mod service_accounts;
 
@@ -65,6 +68,8 @@ impl Server {
         let (events, events_work) = mpsc::channel(QUEUE);
         let (spaces, spaces_work) = mpsc::channel(QUEUE);
         let (roles, roles_work) = mpsc::channel(QUEUE);
+        let (flow, flow_work) = mpsc::channel(QUEUE);
+        let (policies, policies_work) = mpsc::channel(QUEUE);
         let (definitions, definitions_work) = mpsc::channel(QUEUE);
         tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
         tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
@@ -73,7 +78,9 @@ impl Server {
         tasks.spawn(history::run(self.shared.clone()));
         tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
         tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
-        let queues = Queues { garbage, namespaces, contents, events, spaces, roles, definitions };
+        tasks.spawn(flow::run(self.shared.clone(), flow_work));
+        tasks.spawn(policies::run(self.shared.clone(), policies_work));
+        let queues = Queues { garbage, namespaces, contents, events, spaces, roles, flow, policies, definitions };
         tasks.spawn(definitions::run(self.shared.clone(), definitions_work, queues.clone()));
         for resource in stored(&self.shared.registry) {
             let Storage::Stored { group, resource, .. } = &resource.storage else { continue };
@@ -100,6 +107,9 @@ struct Queues {
     spaces: mpsc::Sender<Key>,
     /// The spaces whose cluster roles changed.
     roles: mpsc::Sender<String>,
+    /// The spaces whose flow schemas or priority levels changed.
+    flow: mpsc::Sender<String>,
+    policies: mpsc::Sender<Key>,
     definitions: mpsc::Sender<definitions::Work>,
 }
 
@@ -174,6 +184,12 @@ impl Queues {
             }
             (rbac::GROUP, "clusterroles") => {
                 let _ = self.roles.send(key.space().to_owned()).await;
+            }
+            (flow::GROUP, "flowschemas" | "prioritylevelconfigurations") => {
+                let _ = self.flow.send(key.space().to_owned()).await;
+            }
+            (policies::GROUP, "validatingadmissionpolicies") if !object.is_deletion() => {
+                let _ = self.policies.send(key.clone()).await;
             }
             _ if crate::definitions::is_definition_key(key) => {
                 let _ = self.definitions.send(definitions::Work::of(object)).await;
@@ -269,6 +285,24 @@ pub(crate) fn writer<'a>(
             name: MANAGER.into(),
             now: shared.now(),
         }),
+    }
+}
+
+/// Applies what a controller wants an object, or the part of it that a writer is for, to say; not if the object is gone.
+async fn apply(writer: &Writer<'_>, manager: &str, config: &Value) -> Result<(), Status> {
+    let Some(owner) = writer.owner.clone().map(|owner| Owner { name: manager.to_owned(), ..owner }) else {
+        return Ok(());
+    };
+    // What the configuration leaves the object with is in the object; it is not noted again.
+    let unowned = Writer { owner: None, patching: true, ..*writer };
+    let merge = |old: &Value, _: &mut Vec<String>| {
+        let (merged, _) = owner.apply(Some(old), config, true)?;
+        verbs::restored(writer.resource, merged, config)
+    };
+    let name = config["metadata"]["name"].as_str().unwrap_or_default();
+    match unowned.update(name, &mut Vec::new(), merge).await {
+        Err(status) if status.code() != 404 => Err(status),
+        _ => Ok(()),
     }
 }
 

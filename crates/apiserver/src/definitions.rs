@@ -11,6 +11,7 @@
 //! - A space without definitions costs one look at the store and no memory.
 //! - What was committed is served at once, by every server over the same store, and after a restart.
 
+mod conversion;
 mod decode;
 mod family;
 mod kinds;
@@ -28,6 +29,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub(crate) use conversion::{Turns, settled};
 pub(crate) use decode::{decode, restore};
 pub(crate) use family::{Custom, Keeping, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
@@ -64,6 +66,7 @@ pub struct ProvidedError {
 pub(crate) struct Definitions {
     store: Store,
     provided: Vec<(Provided, Entry)>,
+    turns: Turns,
     spaces: RwLock<HashMap<Box<str>, Kept>>,
 }
 
@@ -80,7 +83,7 @@ pub(crate) type Entries = HashMap<Box<str>, Entry>;
 const SWEEP: usize = 64;
 
 impl Definitions {
-    pub(crate) fn new(store: Store, provided: Vec<Provided>) -> Result<Self, ProvidedError> {
+    pub(crate) fn new(store: Store, provided: Vec<Provided>, turns: Turns) -> Result<Self, ProvidedError> {
         let compiled = provided.into_iter().map(|provided| {
             let definition = accepted(&provided.definition);
             let refused = |why| ProvidedError { name: crate::object::name(&definition).to_owned(), why };
@@ -91,7 +94,7 @@ impl Definitions {
             let entry = entry.map_err(refused)?;
             Ok((provided, entry))
         });
-        Ok(Self { store, provided: compiled.collect::<Result<_, _>>()?, spaces: RwLock::default() })
+        Ok(Self { store, provided: compiled.collect::<Result<_, _>>()?, turns, spaces: RwLock::default() })
     }
 
     /// The definitions that are part of the program and served in a space, or in any.
@@ -104,6 +107,11 @@ impl Definitions {
     pub(crate) fn answers(&self, resource: &Resource) -> Option<&Answers> {
         let is_its = |entry: &Entry| entry.served.resources.iter().any(|its| std::ptr::eq(&raw const **its, resource));
         self.provided.iter().find(|(_, entry)| is_its(entry))?.0.answers.as_ref()
+    }
+
+    /// Who may ask those who convert.
+    fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// The definitions stored in a space; none where there never were any.
@@ -125,12 +133,12 @@ impl Definitions {
         Some(entries)
     }
 
-    /// The first of all spaces that stores a definition of this name, with its entry.
-    pub(crate) fn anywhere(&self, name: &str) -> Option<Entry> {
+    /// The first of all spaces that stores a definition of this name as it is wanted, with its entry.
+    pub(crate) fn anywhere(&self, name: &str, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let list = self.store.list(&Scope::resource(GROUP, RESOURCE), &ListOptions::default()).ok()?;
         let spaces =
             list.objects.iter().filter(|object| object.key().name() == name).map(|object| object.key().space());
-        spaces.into_iter().find_map(|space| self.of(space)?.get(name).filter(|entry| entry.is_served()).cloned())
+        spaces.into_iter().find_map(|space| self.of(space)?.get(name).filter(|entry| wanted(entry)).cloned())
     }
 
     fn keep(&self, space: &str, kept: Kept) {
@@ -209,6 +217,8 @@ pub(crate) fn is_definition_key(key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use orrery_store::{Batch, Expect};
 
     use super::*;
@@ -235,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn a_thousand_spaces_with_equal_definitions_share_what_they_compile_to() {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
-        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new(), Turns::new(1, Duration::ZERO)).unwrap();
         let same = definition("a");
         for number in 0..1000 {
             put(&store, &format!("space-{number}"), &same).await;
@@ -254,7 +264,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_served_at_once_and_what_is_gone_is_forgotten() {
         let store = Store::memory(orrery_store::Config::default()).unwrap();
-        let definitions = Definitions::new(store.clone(), Vec::new()).unwrap();
+        let definitions = Definitions::new(store.clone(), Vec::new(), Turns::new(1, Duration::ZERO)).unwrap();
         put(&store, "s", &definition("a")).await;
         let before = definitions.of("s").unwrap()["widgets.ex.io"].served.clone();
         put(&store, "s", &definition("b")).await;

@@ -6,10 +6,12 @@ mod custom;
 mod defaults;
 mod difference;
 mod disabled;
+mod expressions;
 mod prepare;
 mod reach;
 pub(crate) mod service_ranges;
 pub(crate) mod shown;
+pub(crate) mod type_checking;
 mod validate;
 mod warnings;
 
@@ -53,8 +55,15 @@ pub fn prepare_update(resource: &Resource, subresource: Option<&Subresource>, ne
     if resource.custom.is_some() {
         return custom::prepare_update(resource, part, new, old);
     }
-    disabled::drop_from(&resource.schemas, resource.schema, new);
-    prepare::update(resource, part, new, old, now);
+    let drop = |new: &mut Value| disabled::drop_from(&resource.schemas, resource.schema, new);
+    // A new generation may come of what is dropped afterwards.
+    if resource.kind == "ResourceSlice" {
+        prepare::update(resource, part, new, old, now);
+        drop(new);
+    } else {
+        drop(new);
+        prepare::update(resource, part, new, old, now);
+    }
     if definitions::is_definition(resource) && part.is_none() {
         definition::prepare_update(new, old);
     }
@@ -105,6 +114,16 @@ pub(crate) fn validate_embedded_metadata(
     path: &crate::field::Path<'_>,
 ) -> Vec<FieldError> {
     validate::embedded_metadata(metadata, path)
+}
+
+/// What is wrong with labels.
+pub(crate) fn validate_labels(labels: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
+    validate::labels(labels, path)
+}
+
+/// What is wrong with annotations.
+pub(crate) fn validate_annotations(annotations: &Value, path: &crate::field::Path<'_>) -> Vec<FieldError> {
+    validate::annotations(annotations, path)
 }
 
 /// What is wrong with the way to a webhook.

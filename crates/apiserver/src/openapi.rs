@@ -1,6 +1,7 @@
 //! The OpenAPI documents: put together from packed parts when they are first asked for, and kept packed, so that an idle server holds nothing of them.
 
 mod assemble;
+mod custom;
 mod generate;
 mod protobuf;
 

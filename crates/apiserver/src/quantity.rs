@@ -96,6 +96,18 @@ impl Quantity {
         self.text.clone().unwrap_or_else(|| self.canonical())
     }
 
+    /// Whether it is a whole number to who counts it in thousandths within 64 bits, as Kubernetes does: what is too large may
+    /// be taken for a fraction, or for nothing.
+    pub fn counts_as_whole(&self) -> bool {
+        let number = self.mantissa as i64;
+        let thousandths = match self.exponent - MILLI {
+            ..0 => scaled(self.mantissa, self.exponent, MILLI) as i64,
+            up @ (0..=3 | 6 | 9) => number.wrapping_mul(10_i64.pow(up.unsigned_abs())),
+            up => 10_i64.checked_pow(up.unsigned_abs()).and_then(|factor| number.checked_mul(factor)).unwrap_or(0),
+        };
+        thousandths % 1000 == 0
+    }
+
     /// Drops what is smaller than a thousandth, rounding away from zero, as the resources of containers are kept.
     pub fn rounded_to_milli(mut self) -> Self {
         if self.exponent < MILLI {
@@ -310,5 +322,15 @@ mod tests {
         assert_eq!(compared("1Ki", "1k"), Ordering::Greater);
         assert_eq!(compared("-1", "1u"), Ordering::Less);
         assert_eq!(compared("1E400", "1"), Ordering::Greater);
+    }
+
+    #[test]
+    fn what_is_too_large_to_count_may_be_a_fraction() {
+        let whole = |text| Quantity::parse(text).map(|quantity| quantity.counts_as_whole());
+        for (text, expected) in
+            [("1", true), ("1500m", false), ("1.5Gi", true), ("0.5", false), ("10Pi", false), ("100E", true)]
+        {
+            assert_eq!(whole(text), Ok(expected), "{text}");
+        }
     }
 }

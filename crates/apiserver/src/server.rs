@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     answer,
     body::Body,
-    definitions::{Definitions, Kinds, Provided},
+    definitions::{Definitions, Kinds, Provided, Turns},
     identity::{Attributes, Authorization, Authorizer, User, impersonate},
     objects::Objects,
     registry::{Registry, Resource},
@@ -49,7 +49,7 @@ pub struct Config {
     pub watch_timeout: Duration,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    /// For how long what changed can be read as it was: at least this, at most twice as long.
+    /// For how long what changed can be read as it was: at least this, at most half as long again.
     pub history: Duration,
     /// The certificates by which clients in a space know the server, as PEM. When they change, controllers that are started
     /// anew tell every namespace.
@@ -62,6 +62,10 @@ pub struct Config {
     pub bookmark_interval: Duration,
     /// Definitions of custom resources that are part of the program.
     pub definitions: Vec<Provided>,
+    /// How long a conversion webhook may take.
+    pub conversion_timeout: Duration,
+    /// How many requests to conversion webhooks are under way at once.
+    pub conversions_at_once: usize,
 }
 
 impl Default for Config {
@@ -81,6 +85,8 @@ impl Default for Config {
             metrics: None,
             bookmark_interval: Duration::from_secs(60),
             definitions: Vec::new(),
+            conversion_timeout: Duration::from_secs(30),
+            conversions_at_once: 64,
         }
     }
 }
@@ -104,7 +110,8 @@ impl Server {
     /// A server over a store.
     pub fn new(store: Store, config: Config) -> Self {
         let registry = Registry::kubernetes();
-        let definitions = Definitions::new(store.clone(), config.definitions.clone());
+        let turns = Turns::new(config.conversions_at_once, config.conversion_timeout);
+        let definitions = Definitions::new(store.clone(), config.definitions.clone(), turns);
         let definitions = definitions.expect("the program's own definitions are right");
         let store = Objects::new(store, registry.clone(), config.root_ca.clone());
         let store = store.expect("the program's own objects are of kinds it knows");

@@ -1,6 +1,6 @@
 //! Every failure as the Status clients expect: the one file that knows HTTP codes and Kubernetes' texts for them.
 
-use std::fmt::Display;
+use std::{collections::HashSet, fmt::Display};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -115,6 +115,13 @@ impl Status {
         };
         // Serialising strings and numbers into memory cannot fail.
         serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// The same as what went wrong in the server: as events say it.
+    #[must_use]
+    pub(crate) fn into_internal_error(mut self) -> Self {
+        self.0.reason = "InternalError";
+        self
     }
 
     /// The same with something said before.
@@ -254,10 +261,10 @@ impl Status {
 
     /// 422 with what is wrong with an object.
     pub fn invalid(kind: Named<'_>, name: &str, causes: Vec<Cause>) -> Self {
-        let mut told: Vec<String> = Vec::new();
+        let (mut told, mut known) = (Vec::new(), HashSet::new());
         for cause in &causes {
             let text = format!("{}: {}", cause.field, cause.message);
-            if !told.contains(&text) {
+            if known.insert(text.clone()) {
                 told.push(text);
             }
         }

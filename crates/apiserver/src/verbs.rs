@@ -12,12 +12,13 @@ mod get;
 mod list;
 mod ownership;
 mod patch;
+mod places;
 mod subresources;
 mod update;
 mod watch;
 mod write;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, header};
@@ -27,11 +28,11 @@ use serde_json::Value;
 use crate::{
     answer::{self, Include, TableView},
     body::Body,
-    definitions::{self, Custom, Found},
+    definitions::{self, Custom, Found, settled},
     identity::{Attributes, Target, User},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
-    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Forms, Query, ROOT, ResourcePath, Shape, SpaceScope},
+    request::{AVAILABLE, AVAILABLE_LIST, Accepted, Form, Forms, Query, ROOT, ResourcePath, Shape, SpaceScope},
     schema,
     server::{About, Shared, header_text},
     spaces,
@@ -235,8 +236,13 @@ impl Call {
         Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
     }
 
+    /// The resource in whose version an answer is made.
+    pub(crate) fn shown_as(&self, view: &TableView) -> &Arc<Resource> {
+        rows_of(&self.shared.registry, &self.resource, self.accepted.form, view)
+    }
+
     /// A stored object as an answer.
-    pub(crate) fn stored_answer(&self, code: u16, object: &Object) -> Result<Response<Body>, Status> {
+    pub(crate) async fn stored_answer(&self, code: u16, object: &Object) -> Result<Response<Body>, Status> {
         let stored = stored(object)?;
         let space = self.space_of(object);
         let mut out = Vec::with_capacity(stored.len() + 256);
@@ -248,8 +254,10 @@ impl Call {
                 stored.write_partial(&mut out, &answer::partial_opening(self.accepted.form), space);
             }
             _ => {
-                let value = self.read(object)?;
-                return self.value_answer(code, &value);
+                let view = self.table_view()?;
+                let resource = self.shown_as(&view);
+                let value = settled(&self.shared, || read(&self.shared.registry, resource, object)).await?;
+                return answer::object(code, resource, &value, self.accepted, &view);
             }
         }
         Ok(answer::bytes(code, out, self.accepted.encoding))
@@ -261,8 +269,8 @@ impl Call {
     }
 
     /// A stored object in the version of this request, in its complete form.
-    pub(crate) fn read(&self, object: &Object) -> Result<Value, Status> {
-        read(&self.shared.registry, &self.resource, object)
+    pub(crate) async fn read(&self, object: &Object) -> Result<Value, Status> {
+        settled(&self.shared, || read(&self.shared.registry, &self.resource, object)).await
     }
 
     /// The space to name in an answer over all spaces.
@@ -390,34 +398,31 @@ pub(crate) fn native<'a>(registry: &'a Registry, resource: &'a Arc<Resource>) ->
     }
 }
 
+/// The resource in whose version objects are shown: rows of tables are made of what is stored, unless they hold whole objects.
+pub(crate) fn rows_of<'a>(
+    registry: &'a Registry,
+    resource: &'a Arc<Resource>,
+    form: Form,
+    view: &TableView,
+) -> &'a Arc<Resource> {
+    if form.shape == Shape::Table && view.include != Include::Object { native(registry, resource) } else { resource }
+}
+
 /// Whether a stored object is, byte by byte, what a resource shows.
 pub(crate) fn is_as_stored(resource: &Resource, stored: &Stored<'_>) -> bool {
     is_native(resource) && resource.custom.as_ref().is_none_or(|custom| stored.is_marked(custom.version().mark))
 }
 
-/// Stored custom resources in the version a resource serves. Those that need it are converted together.
-pub(crate) fn read_custom<'a>(
-    custom: &Custom,
-    objects: impl IntoIterator<Item = &'a Object>,
-) -> Result<Vec<Value>, Status> {
+/// A stored custom resource in the version a resource serves.
+fn read_custom(custom: &Custom, object: &Object) -> Result<Value, Status> {
     let family = &custom.family;
-    let mut values = Vec::new();
-    let mut by_version: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, object) in objects.into_iter().enumerate() {
-        let stored = stored(object)?;
-        let version = family.find(stored.version()).unwrap_or(family.storage);
-        values.push(stored.parse(&family.kind, &family.api_version(version)));
-        if version != custom.version || !stored.is_marked(custom.version().mark) {
-            by_version.entry(version).or_default().push(index);
-        }
+    let stored = stored(object)?;
+    let version = family.find(stored.version()).unwrap_or(family.storage);
+    let value = stored.parse(&family.kind, &family.api_version(version));
+    if version == custom.version && stored.is_marked(custom.version().mark) {
+        return Ok(value);
     }
-    for (version, places) in by_version {
-        let old = places.iter().map(|place| values[*place].take()).collect();
-        for (place, value) in places.iter().zip(family.read(old, version, custom.version)?) {
-            values[*place] = value;
-        }
-    }
-    Ok(values)
+    family.read(value, version, custom.version)
 }
 
 /// The bytes of a stored object.
@@ -427,10 +432,10 @@ pub(crate) fn stored(object: &Object) -> Result<Stored<'_>, Status> {
     Stored::of(object).ok_or_else(unreadable)
 }
 
-/// A stored object in the version a resource serves, in its complete form.
+/// A stored object in the version a resource serves, in its complete form. What may need conversion is [`settled`].
 pub(crate) fn read(registry: &Registry, resource: &Arc<Resource>, object: &Object) -> Result<Value, Status> {
     if let Some(custom) = &resource.custom {
-        return Ok(read_custom(custom, [object])?.pop().unwrap_or_default());
+        return read_custom(custom, object);
     }
     let native = native(registry, resource);
     let mut value = stored(object)?.parse(&native.kind, &native.api_version());

@@ -2,7 +2,7 @@
 
 mod literals;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     ast::{Call, Entry, Expr, ExprKind, Fold, Literal},
@@ -165,10 +165,10 @@ impl Checker<'_> {
         };
         let found = match &target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Struct(object) => match object.fields.get(field) {
-                Some(found) => found.clone(),
+            Type::Struct(object) => match &object.fields {
+                Some(fields) => self.declared_field(id, fields, field),
                 None => {
-                    self.problem(id, format!("undefined field '{field}'"));
+                    self.problem(id, format!("unexpected failed resolution of '{}'", object.name));
                     Type::Error
                 }
             },
@@ -184,6 +184,18 @@ impl Checker<'_> {
             }
         };
         if is_optional || optional { Type::optional(found) } else { found }
+    }
+
+    /// The type of a field by its name, which may be a word that means something elsewhere.
+    fn declared_field(&mut self, id: usize, fields: &BTreeMap<String, Type>, name: &str) -> Type {
+        let escaped = || crate::is_reserved(name).then(|| fields.get(&format!("__{name}__"))).flatten();
+        match fields.get(name).or_else(escaped) {
+            Some(found) => found.clone(),
+            None => {
+                self.problem(id, format!("undefined field '{name}'"));
+                Type::Error
+            }
+        }
     }
 
     fn call(&mut self, expr: &mut Expr) -> Type {
@@ -241,7 +253,7 @@ impl Checker<'_> {
             matching.push(overload.id);
             let found = self.bindings.resolve(&instantiate(&overload.result, &fresh), false);
             result = Some(match result {
-                Some(earlier) if earlier != Type::Dyn && earlier != found => Type::Dyn,
+                Some(earlier) if !earlier.is_dyn() && earlier != found => Type::Dyn,
                 Some(earlier) => earlier,
                 None => found,
             });
@@ -274,7 +286,7 @@ impl Checker<'_> {
         let of = self.type_of(value);
         match (optional, &of) {
             (true, Type::Optional(inner)) => (**inner).clone(),
-            (true, other) if *other != Type::Dyn => {
+            (true, other) if !other.is_dyn() => {
                 self.problem(value.id, format!("expected type 'optional_type({other})' but found '{other}'"));
                 of
             }
@@ -318,7 +330,7 @@ impl Checker<'_> {
             Type::List(element) if two => (Type::Int, (**element).clone()),
             Type::List(element) => ((**element).clone(), Type::Error),
             Type::Map(key, value) => ((**key).clone(), (**value).clone()),
-            Type::Dyn | Type::Error | Type::Param(_) => {
+            Type::Dyn | Type::Any | Type::Error | Type::Param(_) => {
                 self.bindings.assign(&Type::Dyn, &range);
                 (Type::Dyn, Type::Dyn)
             }

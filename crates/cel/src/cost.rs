@@ -12,7 +12,7 @@ pub use range::Range;
 use crate::{
     ast::{Call, Expr, ExprKind, Fold, Literal},
     check::Checked,
-    schema::Declaration,
+    declaration::Declaration,
     types::Type,
 };
 
@@ -27,10 +27,12 @@ pub(crate) const NEW_MAP: u64 = 30;
 /// Making an object.
 pub(crate) const NEW_STRUCT: u64 = 40;
 
-/// The cost of an expression on values of a declared schema; without one, sizes of variables are unknown.
-pub(crate) fn estimate(checked: &Checked, root: Option<&Declaration>) -> Range {
+/// The cost of an expression on values of a declared schema; without one, sizes of variables are unknown. Where the
+/// variable is not named that the schema is of, all begin with it.
+pub(crate) fn estimate(checked: &Checked, variable: Option<&str>, root: Option<&Declaration>) -> Range {
     let mut estimator = Estimator {
         checked,
+        variable,
         root,
         paths: HashMap::new(),
         sizes: HashMap::new(),
@@ -86,6 +88,7 @@ struct CallCost {
 
 struct Estimator<'c> {
     checked: &'c Checked,
+    variable: Option<&'c str>,
     root: Option<&'c Declaration>,
     paths: HashMap<usize, Path>,
     sizes: HashMap<usize, Range>,
@@ -196,13 +199,16 @@ impl Estimator<'_> {
 
     /// The size that the schema allows at the end of a path.
     fn declared_size(&self, path: &[String]) -> Option<Range> {
-        let (_, steps) = path.split_first()?;
+        let (first, steps) = path.split_first()?;
+        if self.variable.is_some_and(|variable| variable != first) {
+            return None;
+        }
         let mut at = self.root?;
         for step in steps {
             at = match step.as_str() {
                 "@items" | "@values" => at.element.as_deref()?,
                 "@keys" => at.key.as_deref()?,
-                field => at.fields.get(field)?,
+                field => at.field(field)?,
             };
         }
         Some(Range { min: 0, max: at.max_elements })

@@ -70,6 +70,9 @@ struct Place {
 impl Place {
     fn of(position: Option<u32>, lines: &[&str]) -> Self {
         let Some(mut rest) = position.map(|position| position as usize) else { return Self { line: -1, column: -1 } };
+        if lines == [""] {
+            return Self { line: 1, column: -1 };
+        }
         for (number, line) in lines.iter().enumerate() {
             let length = line.chars().count();
             if rest <= length || number + 1 == lines.len() {
@@ -83,7 +86,7 @@ impl Place {
     /// The line, and a mark below the column. Characters of several bytes get a wide mark.
     fn show(self, f: &mut fmt::Formatter<'_>, lines: &[&str]) -> fmt::Result {
         let line = usize::try_from(self.line - 1).ok().and_then(|line| lines.get(line));
-        let Some(line) = line.filter(|line| line.len() <= MAX_SNIPPET) else { return Ok(()) };
+        let Some(line) = line.filter(|line| line.len() <= MAX_SNIPPET && *lines != [""]) else { return Ok(()) };
         let line = line.replace('\t', " ");
         write!(f, "\n | {line}\n | ")?;
         let mut characters = line.chars();

@@ -36,6 +36,7 @@ impl<'v> Machine<'_, 'v> {
     fn eval(&mut self, step: &Step) -> Result<Value<'v>> {
         match step {
             Step::Constant(value) => Ok(value.clone()),
+            Step::Unanswered => Err(EvalError::NoSuchOverload),
             Step::Variable(place) => {
                 self.charge(1)?;
                 let value = self.variables.get(*place).and_then(Option::as_ref);

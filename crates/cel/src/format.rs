@@ -89,7 +89,7 @@ fn refusal(mark: char, name: &str) -> String {
 /// Checks a text against the types of its arguments.
 pub(crate) fn check(text: &str, args: &[Type]) -> Result<(), FormatError> {
     let fits = |mark: char, of: &Type| match mark {
-        _ if *of == Type::Dyn => true,
+        _ if of.is_dyn() => true,
         's' => !matches!(of, Type::Optional(_) | Type::Opaque(_) | Type::Struct(_)),
         'd' | 'o' => matches!(of, Type::Int | Type::Uint),
         'f' | 'e' => matches!(of, Type::Double | Type::String),

@@ -18,6 +18,7 @@
 mod ast;
 mod check;
 mod cost;
+mod declaration;
 mod declare;
 mod error;
 mod eval;
@@ -33,8 +34,9 @@ mod types;
 mod value;
 
 pub use cost::Range;
+pub use declaration::Declaration;
 pub use error::{CompileError, EvalError};
-pub use schema::{Declaration, Schema, is_reserved};
+pub use schema::{Schema, escape, is_reserved};
 pub use types::{StructType, Type};
 pub use value::{Key, List, Map, Text, Value};
 
@@ -51,19 +53,21 @@ pub struct Environment {
     variables: Vec<(String, Type)>,
     /// Whether elements of a list must be of one type, and constant times and patterns right, before anything runs.
     strict_literals: bool,
+    /// Whether values can be given names: `cel.bind(name, value, expression)`.
+    names: bool,
 }
 
 impl Environment {
     /// The functions of the language itself. A list may hold values of several types.
     #[must_use]
     pub fn standard() -> Self {
-        Self { functions: &declare::STANDARD, variables: Vec::new(), strict_literals: false }
+        Self { functions: &declare::STANDARD, variables: Vec::new(), strict_literals: false, names: false }
     }
 
     /// Those, and what Kubernetes adds: also that lists and maps written down have elements of one type.
     #[must_use]
     pub fn kubernetes() -> Self {
-        Self { functions: &declare::KUBERNETES, variables: Vec::new(), strict_literals: true }
+        Self { functions: &declare::KUBERNETES, variables: Vec::new(), strict_literals: true, names: false }
     }
 
     /// The same with a variable.
@@ -73,12 +77,19 @@ impl Environment {
         self
     }
 
+    /// The same with `cel.bind`, which gives a value a name.
+    #[must_use]
+    pub fn with_names(mut self) -> Self {
+        self.names = true;
+        self
+    }
+
     /// Compiles an expression.
     ///
     /// # Errors
     /// When it is not well formed, or its types do not fit: all that is wrong, with the places.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
-        let parsed = parse::parse(expression)?;
+        let parsed = parse::parse(expression, self.names)?;
         let checked = check::check(parsed, self.functions, &self.variables, self.strict_literals)
             .map_err(|problems| CompileError::new(expression, problems))?;
         let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
@@ -129,7 +140,13 @@ impl Program {
     /// What it can cost on values of a schema, as its first variable.
     #[must_use]
     pub fn estimate(&self, declared: Option<&Declaration>) -> Range {
-        cost::estimate(&self.checked, declared)
+        cost::estimate(&self.checked, None, declared)
+    }
+
+    /// What it can cost on values of a declared variable.
+    #[must_use]
+    pub fn estimate_on(&self, variable: &str, declared: &Declaration) -> Range {
+        cost::estimate(&self.checked, Some(variable), Some(declared))
     }
 
     /// Runs it with values for the variables of its environment, in their order. It ends when it costs more than the limit.

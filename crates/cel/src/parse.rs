@@ -55,15 +55,15 @@ pub(crate) struct Parsed {
 }
 
 /// Parses an expression.
-pub(crate) fn parse(text: &str) -> Result<Parsed, CompileError> {
+pub(crate) fn parse(text: &str, names: bool) -> Result<Parsed, CompileError> {
     let length = text.chars().count();
     if length > MAX_LENGTH {
         let message = format!("expression code point size exceeds limit: size: {length}, limit {MAX_LENGTH}");
         return Err(CompileError::new(text, vec![Problem::new(None, message)]));
     }
     let (tokens, problems) = lexer::tokens(text);
-    let mut parser =
-        Parser { tokens, at: 0, nesting: 0, positions: Positions::default(), heights: Vec::new(), problems };
+    let (positions, heights) = (Positions::default(), Vec::new());
+    let mut parser = Parser { tokens, names, at: 0, nesting: 0, positions, heights, problems };
     let root = parser.whole();
     match root {
         Ok(root) if parser.problems.is_empty() => Ok(Parsed { root, positions: parser.positions }),
@@ -78,6 +78,8 @@ type Result<T, E = Stop> = std::result::Result<T, E>;
 
 struct Parser {
     tokens: Vec<Token>,
+    /// Whether there is `cel.bind`.
+    names: bool,
     at: usize,
     /// How many brackets and branches are open.
     nesting: usize,
@@ -334,7 +336,17 @@ impl Parser {
             }
             (Kind::Symbol, "true" | "false" | "null" | "-")
             | (Kind::Int | Kind::Uint | Kind::Float | Kind::String | Kind::Bytes, _) => self.literal(),
-            _ => self.syntax_error(format!("mismatched input '{}' expecting {VALUE_STARTS}", token.text)),
+            _ => {
+                let starts = self.tokens.get(self.at + 1).is_some_and(starts_value);
+                if !starts || token.kind == Kind::End {
+                    return self.syntax_error(format!("mismatched input '{}' expecting {VALUE_STARTS}", token.text));
+                }
+                // One that is too many is passed over, so that what is wrong behind it is told too.
+                let message = format!("Syntax error: extraneous input '{}' expecting {VALUE_STARTS}", token.text);
+                self.problem(token.position, message);
+                self.next();
+                self.primary()
+            }
         }
     }
 
@@ -490,5 +502,14 @@ fn children(kind: &ExprKind) -> Vec<&Expr> {
             entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect()
         }
         ExprKind::Fold(fold) => vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result],
+    }
+}
+
+/// Whether a value can begin with a token.
+fn starts_value(token: &Token) -> bool {
+    match token.kind {
+        Kind::Symbol => matches!(token.text.as_str(), "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
+        Kind::End => false,
+        _ => true,
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use crate::{
     EvalError,
+    declaration::Declaration,
     types::{StructType, Type},
     value::{List, Map, Text, Value},
 };
@@ -58,19 +59,6 @@ pub(crate) enum ListType<'s> {
     Atomic,
     Set,
     Map(&'s [String]),
-}
-
-/// What a schema is to expressions: a type, and how much there can be of it.
-#[derive(Clone, Debug)]
-pub struct Declaration {
-    pub(crate) of: Type,
-    pub(crate) element: Option<Arc<Declaration>>,
-    pub(crate) key: Option<Arc<Declaration>>,
-    pub(crate) fields: BTreeMap<String, Arc<Declaration>>,
-    /// The most characters, elements or entries of a value; nothing is counted for numbers, objects and keys.
-    pub(crate) max_elements: u64,
-    /// The fewest bytes of a value in JSON.
-    pub(crate) min_size: u64,
 }
 
 impl Schema {
@@ -156,7 +144,7 @@ impl Schema {
     #[must_use]
     pub fn declare(&self, name: &str) -> Option<Declaration> {
         let scalar = |of: Type, max_elements: u64, min_size: u64| {
-            Some(Declaration { of, element: None, key: None, fields: BTreeMap::new(), max_elements, min_size })
+            Some(Declaration { max_elements, min_size, ..Declaration::of(of) })
         };
         if self.int_or_string {
             return scalar(Type::Dyn, self.max_length.map_or(MAX_REQUEST - 2, characters), 1);
@@ -221,8 +209,8 @@ impl Schema {
             }
         }
         let types = fields.iter().map(|(name, declared)| (name.clone(), declared.of.clone())).collect();
-        let of = Type::Struct(StructType { name: Arc::from(name), fields: Arc::new(types) });
-        Declaration { of, element: None, key: None, fields, max_elements: 0, min_size }
+        let of = Type::Struct(StructType { name: Arc::from(name), fields: Some(Arc::new(types)) });
+        Declaration { fields, min_size, ..Declaration::of(of) }
     }
 
     pub(crate) fn list_type(&self) -> ListType<'_> {
@@ -401,7 +389,8 @@ pub fn is_reserved(word: &str) -> bool {
 }
 
 /// The name of a property as expressions spell it; nothing if they cannot.
-pub(crate) fn escape(name: &str) -> Option<String> {
+#[must_use]
+pub fn escape(name: &str) -> Option<String> {
     if RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }

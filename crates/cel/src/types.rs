@@ -11,6 +11,8 @@ use std::{
 pub enum Type {
     /// Anything; checked when it is met.
     Dyn,
+    /// Anything, of values that are declared so; a program whose value it is says as much.
+    Any,
     /// Of an expression that is wrong already.
     Error,
     /// `null`
@@ -51,7 +53,8 @@ pub enum Type {
 #[derive(Clone, Debug)]
 pub struct StructType {
     pub(crate) name: Arc<str>,
-    pub(crate) fields: Arc<BTreeMap<String, Type>>,
+    /// None for types of libraries, which have functions but no fields.
+    pub(crate) fields: Option<Arc<BTreeMap<String, Type>>>,
 }
 
 impl PartialEq for StructType {
@@ -65,7 +68,7 @@ impl Eq for StructType {}
 impl StructType {
     /// A type without fields.
     pub(crate) fn opaque(name: &str) -> Self {
-        Self { name: Arc::from(name), fields: Arc::default() }
+        Self { name: Arc::from(name), fields: None }
     }
 }
 
@@ -82,14 +85,45 @@ impl Type {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
+    /// An object with fields, by the name of its type.
+    #[must_use]
+    pub fn object<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Self {
+        let fields = fields.into_iter().map(|(name, of)| (name.to_owned(), of)).collect();
+        Self::Struct(StructType { name: Arc::from(name), fields: Some(Arc::new(fields)) })
+    }
+
+    /// A type of a library, by its name.
+    #[must_use]
+    pub fn library(name: &str) -> Self {
+        Self::Struct(StructType::opaque(name))
+    }
+
     /// A value that may be absent.
     #[must_use]
     pub fn optional(value: Type) -> Self {
         Self::Optional(Arc::new(value))
     }
 
+    /// What the type is called by programs at work, which differs from how it is written in a few cases.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Any => "google.protobuf.Any".to_owned(),
+            Self::List(element) => format!("list({})", element.name()),
+            Self::Map(key, value) => format!("map({}, {})", key.name(), value.name()),
+            Self::Type(of) => format!("type({})", of.name()),
+            Self::Optional(value) => format!("optional_type({})", value.name()),
+            other => other.to_string(),
+        }
+    }
+
+    pub(crate) fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Any)
+    }
+
     pub(crate) fn is_dyn_or_error(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        self.is_dyn() || *self == Self::Error
     }
 
     /// Whether its values are all of one size.
@@ -122,6 +156,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             Self::Dyn => "dyn",
+            Self::Any => "any",
             Self::Error => "!error!",
             Self::Null => "null",
             Self::Bool => "bool",
@@ -130,8 +165,8 @@ impl fmt::Display for Type {
             Self::Double => "double",
             Self::String => "string",
             Self::Bytes => "bytes",
-            Self::Duration => "google.protobuf.Duration",
-            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Duration => "duration",
+            Self::Timestamp => "timestamp",
             Self::List(element) => return write!(f, "list({element})"),
             Self::Map(key, value) => return write!(f, "map({key}, {value})"),
             Self::Type(of) => return write!(f, "type({of})"),
@@ -268,7 +303,7 @@ pub(crate) fn most_general<'t>(one: &'t Type, other: &'t Type) -> &'t Type {
 }
 
 fn is_as_general(one: &Type, other: &Type) -> bool {
-    let is_open = |of: &Type| matches!(of, Type::Dyn | Type::Param(_));
+    let is_open = |of: &Type| of.is_dyn() || matches!(of, Type::Param(_));
     if is_open(one) {
         return true;
     }

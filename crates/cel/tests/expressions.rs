@@ -310,3 +310,19 @@ fn what_costs_too_much_is_ended() {
     );
     assert!(outcome.cost <= COST_LIMIT + 1_000);
 }
+
+#[test]
+fn values_can_be_named_where_that_is_allowed() {
+    let expression = "cel.bind(x, self.i, x + x == 6)";
+    let named = environment().with_names().compile(expression).unwrap_or_else(|error| panic!("{error}"));
+    let json = serde_json::json!({"i": 3});
+    assert!(matches!(named.run(&[Some(Value::from_json(&json))], COST_LIMIT).value, Ok(Value::Bool(true))));
+    refused(expression, "undeclared reference to 'cel'");
+}
+
+#[test]
+fn an_empty_expression_is_refused_before_its_first_column() {
+    let error = environment().compile("").expect_err("nothing").to_string();
+    assert!(error.starts_with("ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}

@@ -1,4 +1,5 @@
-//! What it costs to decide what is sent where: a change in a large policy, a large policy as a whole, the first page of a preview.
+//! What it costs to decide what is sent where: a change in a large policy, a large policy as a whole, the first page of a preview,
+//! and what is held for each work.
 //!
 //! `cargo bench -p orrery-hub --bench delivery`
 
@@ -17,6 +18,10 @@ use orrery_hub::{
     preview::{Prepared, Sendable, Surroundings},
 };
 use serde_json::{Value, json};
+
+/// The allocator of our programs.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ROUNDS: usize = 21;
 
@@ -41,6 +46,16 @@ fn main() {
         println!("{:8.1} ms  one object of 1,000 changes for 1,000 clusters, {what}", median(times));
     }
 
+    for (what, template) in [("the same for all clusters", false), ("with templates", true)] {
+        let (mut delivery, mut claims) = fleet(200, 1000, one_each(), template);
+        let before = allocated();
+        let works = delivery.settle(&mut claims).works.len();
+        // What a template makes is no shared byte, but neither is it bookkeeping.
+        let content: usize = if template { works * manifest_bytes() } else { 200 * manifest_bytes() };
+        let held = allocated().saturating_sub(before).saturating_sub(content);
+        println!("{:8} B   for each of {works} works beside what they carry, {what}", held / works);
+    }
+
     let start = Instant::now();
     let (mut delivery, mut claims) = fleet(100_000, 10, Config::default().limits, false);
     let told = start.elapsed();
@@ -52,6 +67,15 @@ fn main() {
         settled_after.as_secs_f64() * 1e3,
         settled.works.len()
     );
+
+    let times = (0..ROUNDS).map(|round| {
+        let (id, object) = object(50_000, &format!("round {round}"), false);
+        let start = Instant::now();
+        delivery.set_object(id, "v1", Labels::new(), object);
+        black_box(delivery.settle(&mut claims));
+        start.elapsed()
+    });
+    println!("{:8.1} ms  one object of 100,000 changes for 10 clusters", median(times.collect()));
 
     let (delivery, claims) = fleet(1000, 100, Config::default().limits, true);
     let times = (0..ROUNDS).map(|_| {
@@ -81,6 +105,16 @@ impl Surroundings for Nothing {
 
 fn one_each() -> Limits {
     Limits { count: 1, ..Config::default().limits }
+}
+
+fn allocated() -> usize {
+    tikv_jemalloc_ctl::epoch::advance().expect("jemalloc counts");
+    tikv_jemalloc_ctl::stats::allocated::read().expect("jemalloc counts")
+}
+
+/// What an object takes as it is sent.
+fn manifest_bytes() -> usize {
+    object(100, "first", false).1.to_string().len()
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {

@@ -17,6 +17,7 @@
 mod bound;
 mod claims;
 mod inventory;
+mod ledger;
 mod objects;
 mod settle;
 mod supposed;
@@ -36,7 +37,7 @@ use orrery_api::{
     ledger::WorkLedgerSpec,
     work::MAX_MANIFEST_BYTES,
 };
-use orrery_works::{Bundle, ResourceId};
+use orrery_works::{ResourceId, Sealed};
 use serde_json::Value;
 
 pub(crate) use self::supposed::{Sender, Supposed};
@@ -49,6 +50,7 @@ use self::{
 pub use self::{
     claims::{Claims, Holder},
     inventory::Properties,
+    ledger::{Ledgers, joined},
     settle::{BindingChange, Settled},
     supposed::Supposition,
     transforms::TransformChange,
@@ -66,6 +68,8 @@ pub struct Config {
     pub limits: Limits,
     /// What the list of one Binding may take.
     pub max_binding_bytes: usize,
+    /// What one ledger may take.
+    pub max_ledger_bytes: usize,
 }
 
 impl Default for Config {
@@ -73,6 +77,7 @@ impl Default for Config {
         Self {
             limits: Limits { bytes: MAX_MANIFEST_BYTES, count: usize::MAX },
             max_binding_bytes: parts::MAX_WORKLOAD_BYTES,
+            max_ledger_bytes: ledger::MAX_LEDGER_BYTES,
         }
     }
 }
@@ -89,7 +94,7 @@ pub enum WorkChange {
         /// Its name at the source.
         name: Arc<str>,
         /// What it carries.
-        bundle: Arc<Bundle>,
+        bundle: Sealed,
         /// The Binding it comes from.
         binding: Arc<str>,
         /// Its box in that Binding.
@@ -125,6 +130,17 @@ pub struct Delivery {
     dirty: BTreeMap<Arc<str>, PolicyDirt>,
     /// How often anything changed that a preview shows.
     changes: u64,
+    lately: Lately,
+}
+
+/// What changed since everything was settled, whether or not a policy had it at the moment: what a policy loses and gets
+/// back in between is a change all the same.
+#[derive(Debug, Default)]
+struct Lately {
+    objects: BTreeSet<ObjectId>,
+    clusters: BTreeSet<Arc<str>>,
+    /// Resources that are transformed in another way.
+    resources: BTreeSet<GroupResource>,
 }
 
 /// What changed of a policy's answer.
@@ -149,6 +165,7 @@ impl Delivery {
             bindings: BTreeMap::new(),
             dirty: BTreeMap::new(),
             changes: 0,
+            lately: Lately::default(),
         }
     }
 
@@ -279,6 +296,7 @@ impl Delivery {
         self.changes += u64::from(!change.resources.is_empty());
         for resource in &change.resources {
             self.objects.transform_anew(resource);
+            self.lately.resources.insert(resource.clone());
             for (policy, id) in self.selected(resource) {
                 self.dirty.entry(policy).or_default().inside.objects.insert(id);
             }
@@ -302,6 +320,15 @@ impl Delivery {
     /// A number that is another one whenever a preview would show something else.
     pub fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// Somebody changed or deleted a Binding: what it says is not what was told.
+    pub fn doubt_binding(&mut self, binding: &str) {
+        let found = self.bindings.iter_mut().find(|(_, bound)| &*bound.holder.binding == binding);
+        if let Some(((policy, _), bound)) = found {
+            bound.spec = None;
+            self.dirty.entry(Arc::clone(policy)).or_default().members = true;
+        }
     }
 
     /// Whether anything changed that was not settled.
@@ -410,6 +437,7 @@ impl Delivery {
     }
 
     fn touch_object(&mut self, id: &ObjectId) {
+        self.lately.objects.insert(id.clone());
         let policies: Vec<Arc<str>> = self.resolution.policies_of(id).cloned().collect();
         for policy in policies {
             self.dirty.entry(policy).or_default().inside.objects.insert(id.clone());
@@ -417,6 +445,7 @@ impl Delivery {
     }
 
     fn touch_cluster(&mut self, cluster: &str) {
+        self.lately.clusters.insert(cluster.into());
         for policy in self.policies.keys() {
             let Some(answer) = self.resolution.answer(policy) else { continue };
             if let Some(cluster) = answer.destinations.get(cluster) {

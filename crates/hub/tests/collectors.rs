@@ -25,6 +25,20 @@ fn fleet() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Every aggregation: the clusters, and the sum, average, least and most of what is given for each.
+fn aggregations(sum: &str, average: &str, least: &str, most: &str) -> String {
+    let field = |name: &str, kind: &str, subject: &str| {
+        format!("- {{name: {name}, type: {kind}, subject: returned.status.{subject}}}\n")
+    };
+    format!(
+        "limit: 20\ncombinedFields:\n- {{name: count, type: COUNT}}\n{}{}{}{}",
+        field("sum", "SUM", sum),
+        field("avg", "AVG", average),
+        field("min", "MIN", least),
+        field("max", "MAX", most)
+    )
+}
+
 fn text(cell: &Cell) -> String {
     match (&cell.string, &cell.number, cell.bool) {
         (Some(text), _, _) => format!("{text:?}"),
@@ -63,31 +77,19 @@ limit: 20";
 
 #[test]
 fn groups_are_combined_in_order() {
-    let yaml = "
-groupBy: [{name: phase, def: returned.status.phase}]
-combinedFields:
-- {name: count, type: COUNT}
-- {name: sum, type: SUM, subject: returned.status.ready}
-- {name: avg, type: AVG, subject: returned.status.load}
-- {name: min, type: MIN, subject: returned.status.ready}
-- {name: max, type: MAX, subject: returned.status.ready}
-limit: 20";
+    let yaml = format!(
+        "groupBy: [{{name: phase, def: returned.status.phase}}]\n{}",
+        aggregations("ready", "load", "ready", "ready")
+    );
     let columns = ["phase", "count", "sum", "avg", "min", "max"];
-    let table = check(yaml, &fleet(), &columns, &[r#""Down" 1 1 1.5 1 1"#, r#""Up" 2 5 0.75 2 3"#]);
+    let table = check(&yaml, &fleet(), &columns, &[r#""Down" 1 1 1.5 1 1"#, r#""Up" 2 5 0.75 2 3"#]);
     assert!(table.row_errors.is_empty() && table.aggregation_errors.is_empty());
 }
 
 #[test]
 fn the_combination_of_nothing() {
-    let yaml = "
-combinedFields:
-- {name: count, type: COUNT}
-- {name: sum, type: SUM, subject: returned.status.ready}
-- {name: avg, type: AVG, subject: returned.status.ready}
-- {name: min, type: MIN, subject: returned.status.ready}
-- {name: max, type: MAX, subject: returned.status.ready}
-limit: 20";
-    let table = check(yaml, &[], &["count", "sum", "avg", "min", "max"], &["0 0 NaN +Inf -Inf"]);
+    let yaml = aggregations("ready", "ready", "ready", "ready");
+    let table = check(&yaml, &[], &["count", "sum", "avg", "min", "max"], &["0 0 NaN +Inf -Inf"]);
     assert_eq!(table.aggregation_errors.len(), 1);
     assert_eq!(table.aggregation_errors[0].error, "no values to average");
     check(
@@ -157,6 +159,35 @@ fn an_error_in_a_selected_cell_is_told_and_not_shown_as_a_value() {
     let table = check("select: [{name: n, def: returned.status.n}]\nlimit: 20", &states, &["n"], &["1", "null"]);
     assert_eq!(table.row_errors.len(), 1);
     assert_eq!(table.row_errors[0].wec.cluster_id, "c2");
+}
+
+/// KubeStellar's code puts rows in a random order.
+#[test]
+fn rows_have_one_order() {
+    let select = "select: [{name: c, def: inventory.name}]\nlimit: 20";
+    let group = "groupBy: [{name: g, def: returned.status.ready}]\ncombinedFields: [{name: n, type: COUNT}]\nlimit: 20";
+    for _ in 0..5 {
+        check(select, &fleet(), &["c"], &["\"c1\"", "\"c2\"", "\"c3\""]);
+        check(group, &fleet(), &["g", "n"], &["1 1", "2 1", "3 1"]);
+    }
+}
+
+/// KubeStellar's code calls both an object.
+#[test]
+fn a_list_is_an_array_and_a_map_an_object() {
+    let yaml = "select: [{name: l, def: '[1]'}, {name: m, def: '{\"a\": 1}'}]\nlimit: 20";
+    check(yaml, &fleet()[..1], &["l", "m"], &[r#"Array:[1] Object:{"a":1}"#]);
+}
+
+/// KubeStellar's guide says that `obj` has no status, its code leaves it in: expressions that use it work.
+#[test]
+fn the_object_has_its_status() {
+    let collector =
+        Collector::compile(&spec("select: [{name: s, def: obj.status.phase}]\nlimit: 20")).expect("it compiles");
+    let (object, status) = (json!({"status": {"phase": "Up"}}), json!({}));
+    let row = Row { cluster: "c1", status: &status, updated: Timestamp::UNIX_EPOCH };
+    let table = collector.run("c", &object, &[row]);
+    assert_eq!(table.rows[0].columns, [Cell::string("Up")]);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
+use orrery_api::work::MAX_MANIFEST_BYTES;
+use orrery_hub::pack;
 use orrery_store::etcd;
 use orrery_works::{SourceId, mqtt};
 use serde::Deserialize;
@@ -63,6 +65,12 @@ pub(crate) struct Settings {
     /// The name of this installation among sources of works: a-z, 0-9 and - [default: made once and kept]
     #[arg(long, value_name = "ID", env = "ORRERY_SOURCE_ID")]
     source_id: Option<String>,
+    /// The most bytes of manifests in one work, up to 512000 [default: 512000]
+    #[arg(long, value_name = "BYTES", env = "ORRERY_MAX_WORK_BYTES")]
+    max_work_bytes: Option<usize>,
+    /// The most objects in one work [default: as many as fit]
+    #[arg(long, value_name = "NUMBER", env = "ORRERY_MAX_WORK_OBJECTS")]
+    max_work_objects: Option<usize>,
     /// Where objects are kept: embedded, or etcd://HOST:PORT[,HOST:PORT…] [default: embedded]
     #[arg(long, value_name = "STORE", env = "ORRERY_STORE")]
     store: Option<String>,
@@ -129,6 +137,8 @@ impl Settings {
             broker_username: self.broker_username.or(other.broker_username),
             broker_password_file: self.broker_password_file.or(other.broker_password_file),
             source_id: self.source_id.or(other.source_id),
+            max_work_bytes: self.max_work_bytes.or(other.max_work_bytes),
+            max_work_objects: self.max_work_objects.or(other.max_work_objects),
             store: self.store.or(other.store),
             etcd_ca: self.etcd_ca.or(other.etcd_ca),
             etcd_cert: self.etcd_cert.or(other.etcd_cert),
@@ -146,6 +156,7 @@ impl Settings {
             return Err(Usage(format!("tls-san {name:?} is neither a DNS name nor an IP address")).into());
         }
         let (store, broker, source_id) = (self.store_choice()?, self.broker_choice()?, self.source()?);
+        let work_limits = self.work_limits()?;
         let usual = Config::new(self.data_dir.unwrap_or_else(|| PathBuf::from("./orrery-data")));
         Ok(Config {
             listen: self.listen.unwrap_or(usual.listen),
@@ -155,6 +166,7 @@ impl Settings {
             store,
             broker,
             source_id,
+            work_limits,
             kubeconfig_out: self.kubeconfig_out,
             ..usual
         })
@@ -222,6 +234,19 @@ impl Settings {
         let id =
             id.ok_or_else(|| wrong(format!("source-id {text:?} must consist of a-z, 0-9 and -, and not be long")))?;
         Ok(Some(id))
+    }
+
+    fn work_limits(&self) -> anyhow::Result<pack::Limits> {
+        let bytes = self.max_work_bytes.unwrap_or(MAX_MANIFEST_BYTES);
+        if !(1..=MAX_MANIFEST_BYTES).contains(&bytes) {
+            return Err(wrong(format!(
+                "max-work-bytes {bytes} must be from 1 to {MAX_MANIFEST_BYTES}, the most that agents take"
+            )));
+        }
+        match self.max_work_objects {
+            Some(0) => Err(wrong("max-work-objects 0 would let nothing be sent".to_owned())),
+            most => Ok(pack::Limits { bytes, count: most.unwrap_or(usize::MAX) }),
+        }
     }
 
     fn broker_choice(&self) -> anyhow::Result<BrokerChoice> {

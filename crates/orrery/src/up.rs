@@ -26,7 +26,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use orrery_apiserver::{Server, Service};
 use orrery_broker::Access;
-use orrery_hub::controller::Counters;
+use orrery_hub::{controller::Counters, delivery, pack};
 use orrery_store::Store;
 use orrery_works::SourceId;
 use tokio::{sync::watch, task::JoinSet};
@@ -74,6 +74,8 @@ pub struct Config {
     pub broker: BrokerChoice,
     /// The name of this installation among the sources of works; made once if none is given.
     pub source_id: Option<SourceId>,
+    /// What one work carries at most.
+    pub work_limits: pack::Limits,
     /// Where the admin kubeconfig is written; `admin.kubeconfig` in the data directory if nothing is given.
     pub kubeconfig_out: Option<PathBuf>,
     /// How often to look whether a certificate is due. They are, months before they end.
@@ -96,6 +98,7 @@ impl Config {
             store: StoreChoice::Embedded,
             broker: BrokerChoice::default(),
             source_id: None,
+            work_limits: delivery::Config::default().limits,
             kubeconfig_out: None,
             renewal_interval: Duration::from_secs(60 * 60),
             limits: Limits::default(),
@@ -184,7 +187,7 @@ impl ControlPlane {
         };
         report("controllers", "one hub of the installation runs them".to_owned());
         let hub = Hub { store: &store, data_dir: &config.data_dir, leads: led, authorities: authorities.clone() };
-        let (placement, wishes) = Placement::prepare(&server, config.clock.clone(), counters, desk);
+        let (placement, wishes) = Placement::prepare(&server, config.work_limits, config.clock.clone(), counters, desk);
         tasks.spawn(placement.run(stop.clone()));
         let works = Works::start(hub, source, post, access, &observed, wishes);
         report("broker", broker_detail);

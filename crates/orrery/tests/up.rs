@@ -259,6 +259,8 @@ fn wrong_settings_are_told() {
     check(&["--store", "redis://somewhere"], &["redis://somewhere", "neither embedded nor etcd://"]);
     check(&["--store", "etcd://somewhere"], &["somewhere", "HOST:PORT"]);
     check(&["--etcd-ca", "ca.pem"], &["etcd-ca is given, but the store is embedded"]);
+    check(&["--max-work-bytes", "512001"], &["max-work-bytes 512001 must be from 1 to 512000"]);
+    check(&["--max-work-objects", "0"], &["max-work-objects 0 would let nothing be sent"]);
     check(&["--store", "etcd://a:1", "--etcd-cert", "c"], &["need etcd-ca"]);
     check(&["--store", "etcd://a:1", "--etcd-username", "ann"], &["etcd-password-file", "together"]);
     let ca = file("ca.pem", "no certificate");

@@ -8,5 +8,5 @@ pub mod kubectl;
 mod program;
 
 pub use control_plane::ControlPlane;
-pub use kube_rs::{kube_client, kube_in_process};
+pub use kube_rs::{kube_client, kube_in_process, watch_until};
 pub use program::{Program, program};

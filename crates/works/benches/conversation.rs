@@ -102,7 +102,7 @@ fn codec(dialect: Dialect) {
 
 fn desired(number: u64, bundle: Arc<Bundle>) -> Desired {
     let id: ResourceId = name(&format!("{number:08}-0000-4000-8000-000000000000"));
-    Desired { id, cluster: name("cluster1"), name: Arc::from("work"), bundle }
+    Desired { id, cluster: name("cluster1"), name: Arc::from("work"), bundle: bundle.into() }
 }
 
 fn resident() -> u64 {

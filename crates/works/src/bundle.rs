@@ -1,5 +1,10 @@
 //! The payload of a spec event: the manifests and how to apply them.
 
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
 use orrery_api::work::{
     DeleteOption, MAX_MANIFEST_BYTES, Manifest, ManifestConfigOption, ManifestWorkExecutor, ManifestWorkSpec,
     ManifestsTemplate,
@@ -100,6 +105,61 @@ impl Bundle {
         let mut sink = HashSink(Sha256::new());
         serde_json::to_writer(&mut sink, self).expect("a bundle has only text keys and JSON that was parsed before");
         ContentHash(sink.0.finalize().into())
+    }
+}
+
+/// A bundle that is hashed and checked once, however many works carry it.
+#[derive(Clone, Debug)]
+pub struct Sealed(Arc<Seal>);
+
+#[derive(Debug)]
+struct Seal {
+    bundle: Arc<Bundle>,
+    hash: ContentHash,
+    checked: OnceLock<Result<(), BundleError>>,
+}
+
+impl Sealed {
+    /// What is carried.
+    pub fn bundle(&self) -> &Arc<Bundle> {
+        &self.0.bundle
+    }
+
+    /// The hash of the whole bundle.
+    pub fn content_hash(&self) -> ContentHash {
+        self.0.hash
+    }
+
+    /// Checks what both ends of the conversation check.
+    pub fn validate(&self) -> Result<(), BundleError> {
+        self.0.checked.get_or_init(|| self.0.bundle.validate()).clone()
+    }
+}
+
+impl From<Arc<Bundle>> for Sealed {
+    fn from(bundle: Arc<Bundle>) -> Self {
+        let hash = bundle.content_hash();
+        Self(Arc::new(Seal { bundle, hash, checked: OnceLock::new() }))
+    }
+}
+
+impl From<Bundle> for Sealed {
+    fn from(bundle: Bundle) -> Self {
+        Arc::new(bundle).into()
+    }
+}
+
+impl Deref for Sealed {
+    type Target = Bundle;
+
+    fn deref(&self) -> &Bundle {
+        &self.0.bundle
+    }
+}
+
+impl PartialEq for Sealed {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.hash == other.0.hash
     }
 }
 

@@ -78,7 +78,7 @@ pub mod topic;
 pub mod transport;
 
 pub use agent::Agent;
-pub use bundle::{Bundle, BundleError, ContentHash};
+pub use bundle::{Bundle, BundleError, ContentHash, Sealed};
 pub use codec::{Codec, Dialect};
 pub use entropy::Entropy;
 pub use event::{

@@ -16,8 +16,8 @@ use orrery_api::work::ManifestWorkStatus;
 
 pub use self::ledger::{ClusterRecord, Ledger, Record, StatusRecord, WorkRecord};
 use crate::{
-    Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, ResourceId, Sequence, SourceId,
-    SpecResync, Status, StatusHash, Version, clock::later, entropy::Entropy,
+    Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, ResourceId, Sealed, Sequence,
+    SourceId, SpecResync, Status, StatusHash, Version, clock::later, entropy::Entropy,
 };
 
 /// A version that is further above ours than this is not believed: no store is that old a copy of another.
@@ -155,7 +155,7 @@ pub struct Desired {
     /// Its name at the source.
     pub name: Arc<str>,
     /// What is wanted.
-    pub bundle: Arc<Bundle>,
+    pub bundle: Sealed,
 }
 
 /// One change of what is desired, as whoever decides it tells a source.
@@ -329,13 +329,13 @@ impl Source {
             }
             // A delete is sticky: the new life begins when the old one is known to be over.
             Some(work) if work.deleting.is_some() => work.successor = Some(desired),
-            Some(work) if work.content == content => work.bundle = Some(desired.bundle),
+            Some(work) if work.content == content => work.bundle = Some(Arc::clone(desired.bundle.bundle())),
             Some(work) => {
                 let version = work.version.next().ok_or_else(|| PutError::Exhausted(desired.id.clone()))?;
                 work.version = version;
                 work.assigned_now = true;
                 work.content = content;
-                work.bundle = Some(desired.bundle);
+                work.bundle = Some(Arc::clone(desired.bundle.bundle()));
                 work.name = desired.name;
                 self.changed(&desired.id, Cause::Updated, now);
             }
@@ -354,7 +354,7 @@ impl Source {
             version,
             content,
             assigned_now: true,
-            bundle: Some(desired.bundle),
+            bundle: Some(Arc::clone(desired.bundle.bundle())),
             kept: false,
             deleting: None,
             successor: None,

@@ -159,7 +159,7 @@ async fn an_owner_in_the_middle_of_a_call_is_never_waited_for() {
             id: id(number).parse().unwrap(),
             cluster: "cluster1".parse().unwrap(),
             name: "work".into(),
-            bundle: bundle(),
+            bundle: bundle().into(),
         };
         effects.extend(machine.put(desired, Timestamp::now()).unwrap());
     }

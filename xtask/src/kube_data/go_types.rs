@@ -81,18 +81,24 @@ impl GoTypes {
 
     fn read(&self, package: &str) -> Result<BTreeMap<String, Declared>> {
         let mut types = BTreeMap::new();
-        let Some(directory) = self.directory(package)? else { return Ok(types) };
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-        files.sort();
-        for file in files {
-            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.ends_with(".go") && !name.ends_with("_test.go") && !name.contains("generated") {
-                let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-                read_file(package, &text, &mut types);
-            }
+        for file in self.files(package)? {
+            let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+            read_file(package, &text, &mut types);
         }
         Ok(types)
+    }
+
+    /// The files of a package that people wrote, sorted; none if it is not one of `k8s.io`.
+    pub(crate) fn files(&self, package: &str) -> Result<Vec<PathBuf>> {
+        let Some(directory) = self.directory(package)? else { return Ok(Vec::new()) };
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files.retain(|file| {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.ends_with(".go") && !name.ends_with("_test.go") && !name.contains("generated")
+        });
+        files.sort();
+        Ok(files)
     }
 
     fn directory(&self, package: &str) -> Result<Option<PathBuf>> {

@@ -87,7 +87,7 @@ pub(crate) fn build(definitions: &BTreeMap<String, Value>, go: &mut GoTypes) -> 
 }
 
 /// `io.k8s.api.core.v1.Pod` is `Pod` of `k8s.io/api/core/v1`.
-fn go_name(definition: &str) -> (String, String) {
+pub(super) fn go_name(definition: &str) -> (String, String) {
     let (path, name) = definition.rsplit_once('.').unwrap_or(("", definition));
     let package = path.strip_prefix("io.k8s.").unwrap_or(path).replace('.', "/");
     // Group names keep their dots out of the path: `k8s.io/api/rbac/v1`.
@@ -122,7 +122,7 @@ fn special(package: &str, name: &str) -> Option<&'static str> {
 }
 
 /// The fields of a struct with those of inlined structs in their place.
-fn flattened(go: &mut GoTypes, package: &str, name: &str) -> Result<Vec<Field>> {
+pub(super) fn flattened(go: &mut GoTypes, package: &str, name: &str) -> Result<Vec<Field>> {
     let declared = go.declared(package, name)?.with_context(|| format!("{package} does not declare {name}"))?;
     let Declared::Struct(fields) = declared else {
         let Declared::Named { of: Expr::Declared { package, name }, .. } = declared else {

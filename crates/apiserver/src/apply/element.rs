@@ -4,7 +4,7 @@ use std::{cmp::Ordering, fmt};
 
 use serde_json::{Number, Value};
 
-use crate::gotext;
+use crate::{custom::numbers::write_plainly, gotext};
 
 /// A step from a value to something in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,10 +71,11 @@ impl Element {
     pub(crate) fn written(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
-            Self::Value(value) => format!("v:{}", value.0),
+            Self::Value(value) => format!("v:{}", value.written()),
             Self::Index(index) => format!("i:{index}"),
             Self::Key(keys) => {
-                let keys = keys.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_ref()), value.0));
+                let keys =
+                    keys.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_ref()), value.written()));
                 format!("k:{{{}}}", keys.collect::<Vec<_>>().join(","))
             }
         }
@@ -95,11 +96,27 @@ impl fmt::Display for Element {
     }
 }
 
+impl Scalar {
+    /// The value as JSON. Whole numbers have no fraction, however they were written.
+    fn written(&self) -> String {
+        let mut value = self.0.clone();
+        write_plainly(&mut value);
+        value.to_string()
+    }
+}
+
 impl fmt::Display for Scalar {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Value::String(text) => out.write_str(&gotext::quote(text)),
             Value::Null => out.write_str("null"),
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| Self(item.clone()).to_string()).collect();
+                write!(out, "[{}]", items.join(","))
+            }
+            Value::Object(members) => {
+                members.iter().try_for_each(|(name, value)| write!(out, "{name}={}", Self(value.clone())))
+            }
             other => out.write_str(&gotext::plain(other)),
         }
     }

@@ -135,11 +135,6 @@ impl Managers {
         self.entries.is_empty()
     }
 
-    /// The versions that managers have written in.
-    pub(crate) fn versions(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().map(|entry| entry.api_version.as_str())
-    }
-
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -12,11 +12,15 @@ use super::{
 pub(crate) trait Versions {
     /// The type of the kind in a version; none if there is no such version.
     fn typed(&self, api_version: &str) -> Option<Typed<'_>>;
-    /// An object of one version in another.
-    fn convert(&self, object: &Value, from: &str, to: &str) -> Value;
+    /// An object of one version in another, or why there is none.
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, String>;
     /// Why nothing can be written while somebody owns something in a version; none if they can be forgotten.
     fn refusal(&self, _: &str) -> Option<String> {
         None
+    }
+    /// Whether what a write leaves alone is the same in all versions, or known in the version of the request alone.
+    fn reset_everywhere(&self) -> bool {
+        true
     }
     /// A new object of the version of the request.
     fn empty(&self) -> Value;
@@ -24,11 +28,17 @@ pub(crate) trait Versions {
 
 /// Takes out of a merged object what its applier has owned and applies no longer, where managers wrote in several versions:
 /// what nobody owns is found in each of them in turn. None if the version of the applier is gone.
-pub(super) fn prune(writing: &Writing<'_>, merged: &Value, managers: &Managers, last: &Entry) -> Option<Value> {
-    let versions = writing.versions;
+pub(super) fn prune(
+    writing: &Writing<'_>,
+    merged: &Value,
+    managers: &Managers,
+    last: &Entry,
+) -> Result<Option<Value>, String> {
     let home = last.api_version.as_str();
-    let typed = writing.typed_at(home)?;
-    let merged = versions.convert(merged, writing.api_version, home);
+    let Some(typed) = writing.typed_at(home) else { return Ok(None) };
+    let step = |what: &'static str| move |problem: String| format!("{what}: {problem}");
+    let merged = writing.converted(merged, writing.api_version, home);
+    let merged = merged.map_err(step("failed to convert merged object to last applied version"))?;
     let dropped = with_named(typed, &last.fields);
     let mut left = merged.clone();
     remove(typed, &mut left, &dropped);
@@ -36,20 +46,26 @@ pub(super) fn prune(writing: &Writing<'_>, merged: &Value, managers: &Managers, 
     let mut at = home;
     for (version, owned) in by_version(managers, home) {
         let Some(typed) = writing.typed_at(version) else { continue };
-        whole = versions.convert(&whole, at, version);
-        left = versions.convert(&left, at, version);
+        let back = |which: &'static str| {
+            move |problem: String| {
+                format!("failed add back owned items: failed to convert {which} object at version {version}: {problem}")
+            }
+        };
+        whole = writing.converted(&whole, at, version).map_err(back("merged"))?;
+        left = writing.converted(&left, at, version).map_err(back("pruned"))?;
         at = version;
         let named = |object: &Value| with_named(typed, &extract(typed, object));
         let kept = named(&left).union(&with_named(typed, &owned));
         left = whole.clone();
         remove(typed, &mut left, &named(&whole).difference(&kept));
     }
-    left = versions.convert(&left, at, home);
+    let dangling = "failed add back dangling items: failed to convert pruned object to last applied version";
+    left = writing.converted(&left, at, home).map_err(step(dangling))?;
     let named = |object: &Value| with_named(typed, &extract(typed, object));
     let gone = named(&merged).difference(&named(&left)).intersection(&dropped);
     let mut pruned = merged;
     remove(typed, &mut pruned, &gone);
-    Some(versions.convert(&pruned, home, writing.api_version))
+    writing.converted(&pruned, home, writing.api_version).map(Some)
 }
 
 /// What is owned in each version, the given one first.

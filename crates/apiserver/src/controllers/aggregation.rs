@@ -6,14 +6,8 @@ use orrery_store::{ListOptions, Object, Scope};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{log_failure, writer};
-use crate::{
-    identity::rbac::GROUP,
-    selector::LabelSelector,
-    server::Shared,
-    status::Status,
-    verbs::{self, Owner, Writer},
-};
+use super::{apply, log_failure, writer};
+use crate::{identity::rbac::GROUP, selector::LabelSelector, server::Shared, status::Status, verbs};
 
 /// Who owns the rules of aggregated roles, as Kubernetes names it.
 pub(crate) const MANAGER: &str = "clusterrole-aggregation-controller";
@@ -74,18 +68,5 @@ async fn set_rules(shared: &Shared, space: &str, name: &str, rules: Vec<Value>) 
     if !rules.is_empty() {
         config["rules"] = rules.into();
     }
-    let writer = writer(shared, resource, space, "");
-    let Some(owner) = writer.owner.clone().map(|owner| Owner { name: MANAGER.to_owned(), ..owner }) else {
-        return Ok(());
-    };
-    // What the configuration leaves the object with is in the object; it is not noted again.
-    let writer = Writer { owner: None, patching: true, ..writer };
-    let apply = |old: &Value, _: &mut Vec<String>| {
-        let merged = owner.apply(Some(old), &config, true)?;
-        verbs::restored(resource, merged, &config)
-    };
-    match writer.update(name, &mut Vec::new(), apply).await {
-        Err(status) if status.code() != 404 => Err(status),
-        _ => Ok(()),
-    }
+    apply(&writer(shared, resource, space, ""), MANAGER, &config).await
 }

@@ -4,7 +4,7 @@
 //! The server renews a Lease whenever it looks, as a server of Kubernetes does far more often. So the revision moves on even
 //! when nobody writes, and what was read before can be told from what is read now.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use orrery_store::Revision;
 use serde_json::{Value, json};
@@ -15,18 +15,23 @@ use crate::{request::ROOT, server::Shared, status::Status};
 const LEASE: &str = "orrery-apiserver";
 const NAMESPACE: &str = "kube-system";
 
-/// Looks once in every interval, and forgets what was there when it looked before.
+/// How often it looks while something is kept.
+const LOOKS: u32 = 2;
+
+/// Looks every now and then, and forgets what has been there for long enough.
 pub(super) async fn run(shared: Arc<Shared>) {
-    let mut before = None;
+    let mut seen = VecDeque::new();
     loop {
-        tokio::time::sleep(shared.config.history).await;
+        tokio::time::sleep(shared.config.history / LOOKS).await;
         if let Err(status) = renew(&shared).await {
             tracing::warn!(why = %status.message(), "the Lease of this server was not renewed");
         }
-        let now = shared.store.stored().revision();
-        if let Some(through) = before.replace(now) {
+        if seen.len() == LOOKS as usize
+            && let Some(through) = seen.pop_front()
+        {
             forget(&shared, through).await;
         }
+        seen.push_back(shared.store.stored().revision());
     }
 }
 

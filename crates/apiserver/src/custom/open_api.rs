@@ -181,7 +181,7 @@ fn unfold(schema: &mut Map<String, Value>) {
 
 /// Leaves out what the older version cannot say, and what kubectl cannot read in it.
 fn simplify(schema: &mut Map<String, Value>, preserves: bool) {
-    for name in ["allOf", "oneOf", "anyOf", "not"] {
+    for name in ["allOf", "oneOf", "anyOf", "not", "default"] {
         schema.remove(name);
     }
     let nullable = schema.remove("nullable").is_some();

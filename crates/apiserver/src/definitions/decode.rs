@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Free<'_, '_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(whole(value).unwrap_or_else(|| Number::from_f64(value).map_or(Value::Null, Value::Number)))
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -162,13 +162,6 @@ impl<'de> Visitor<'de> for Free<'_, '_> {
     }
 }
 
-/// A floating number that Go writes without a point, and so reads back as an integer.
-fn whole(value: f64) -> Option<Value> {
-    // Beyond this, not every integer is a floating number.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    (value.fract() == 0.0 && value.abs() <= EXACT).then(|| Value::from(value as i64))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -186,7 +179,7 @@ mod tests {
     #[test]
     fn numbers_are_as_go_holds_them() {
         let read = free(b"[1.0, -0.0, 1e3, 1.5, 18446744073709551615, 9223372036854775807]", &mut Vec::new());
-        assert_eq!(read.unwrap(), json!([1, 0, 1000, 1.5, 1.844_674_407_370_955_2e19, i64::MAX]));
+        assert_eq!(read.unwrap(), json!([1.0, -0.0, 1000.0, 1.5, 1.844_674_407_370_955_2e19, i64::MAX]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{kinds::precedence, webhook::Webhook};
+use super::{conversion::converted, kinds::precedence, webhook::Webhook};
 use crate::{
     custom::{Refused, Scale, Structural, columns::Columns, open_api},
     registry::{Behaviour, FieldLabels, Registry, Resource, Storage, Subresource},
@@ -48,6 +48,8 @@ pub(crate) struct Version {
     pub(crate) selectable: Vec<Value>,
     /// What tells whether an object was written by this schema: then it is as it would be read.
     pub(crate) mark: u64,
+    /// `specReplicasPath` of its scale, if it can be scaled.
+    pub(crate) replicas: Option<String>,
     /// What users of the version are told.
     pub(crate) deprecation: Option<String>,
 }
@@ -77,7 +79,7 @@ enum Conversion {
     /// By saying so.
     Rename,
     /// As a server elsewhere says.
-    Webhook(Box<Webhook>),
+    Webhook(Arc<Webhook>),
 }
 
 /// What a resource knows of the custom kind it serves a version of.
@@ -136,41 +138,37 @@ impl Family {
         format!("{}/{}", self.group, self.versions[version].name)
     }
 
-    /// Turns objects of one version into objects of another. What the other does not know is dropped.
-    pub(crate) fn convert(&self, objects: Vec<Value>, from: usize, to: usize) -> Result<Vec<Value>, Status> {
-        let mut converted = self.turn(objects, from, to)?;
+    /// Turns an object of one version into an object of another. What the other does not know is dropped.
+    pub(crate) fn convert(&self, object: Value, from: usize, to: usize) -> Result<Value, Status> {
+        let mut converted = self.turn(object, from, to)?;
         if from != to {
-            converted.iter_mut().for_each(|object| drop(self.versions[to].schema.prune(object)));
+            self.versions[to].schema.prune(&mut converted);
         }
         Ok(converted)
     }
 
-    /// Turns objects of one version into objects of another, with all they have.
-    pub(crate) fn turn(&self, objects: Vec<Value>, from: usize, to: usize) -> Result<Vec<Value>, Status> {
-        if from == to || objects.is_empty() {
-            return Ok(objects);
+    /// Turns an object of one version into an object of another, with all it has.
+    pub(crate) fn turn(&self, object: Value, from: usize, to: usize) -> Result<Value, Status> {
+        if from == to {
+            return Ok(object);
         }
         let wanted = self.api_version(to);
         let mut converted = match &self.conversion {
-            Conversion::Rename => objects,
+            Conversion::Rename => object,
             Conversion::Webhook(webhook) => {
                 let named = format!("{}, Kind={}", self.api_version(from), self.kind);
-                webhook.convert(objects, &named, &wanted)?
+                self::converted(webhook, &object, &named, &wanted)?
             }
         };
-        for object in &mut converted {
-            object["apiVersion"] = wanted.as_str().into();
-        }
+        converted["apiVersion"] = wanted.into();
         Ok(converted)
     }
 
-    /// Objects as they were stored in a version, as another version shows them now: with the defaults that have come since.
-    pub(crate) fn read(&self, mut objects: Vec<Value>, stored: usize, to: usize) -> Result<Vec<Value>, Status> {
-        for object in &mut objects {
-            self.versions[stored].schema.prune(object);
-            self.versions[stored].schema.default(object);
-        }
-        self.convert(objects, stored, to)
+    /// An object as it was stored in a version, as another version shows it now: with the defaults that have come since.
+    pub(crate) fn read(&self, mut object: Value, stored: usize, to: usize) -> Result<Value, Status> {
+        self.versions[stored].schema.prune(&mut object);
+        self.versions[stored].schema.default(&mut object);
+        self.convert(object, stored, to)
     }
 }
 
@@ -228,6 +226,7 @@ fn version(version: &Value, listed: &[Value], group: &str, kind: &str) -> Result
         mark: u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()) | 1,
         described: described.map(Into::into),
         selectable: version["selectableFields"].as_array().cloned().unwrap_or_default(),
+        replicas: version.pointer("/subresources/scale/specReplicasPath").and_then(Value::as_str).map(str::to_owned),
         deprecation,
     })
 }
@@ -244,7 +243,7 @@ fn deprecation(name: &str, listed: &[Value], group: &str, kind: &str) -> String 
 
 fn conversion(conversion: &Value) -> Conversion {
     match conversion["strategy"].as_str() {
-        Some("Webhook") => Conversion::Webhook(Box::new(Webhook::of(&conversion["webhook"]))),
+        Some("Webhook") => Conversion::Webhook(Arc::new(Webhook::of(&conversion["webhook"]))),
         _ => Conversion::Rename,
     }
 }

@@ -105,7 +105,8 @@ impl<'a> Kinds<'a> {
         if let Some(resource) = self.shared.registry.resource(group, version, plural) {
             return Some(Found { resource: resource.clone(), terminating: false });
         }
-        let entry = self.entry(group, plural).filter(Entry::is_served)?;
+        let serves = |entry: &Entry| entry.is_served() && entry.served.resource(version).is_some();
+        let entry = self.entry(group, plural, serves)?;
         entry.served.resource(version).map(|resource| entry.found(resource))
     }
 
@@ -124,21 +125,21 @@ impl<'a> Kinds<'a> {
         let groups = self.shared.registry.group(key.group()).into_iter().flat_map(|group| &group.versions);
         let mut resources = groups.flat_map(|version| &version.resources);
         let built_in = resources.find(|resource| resource.plural == key.resource() && verbs::is_native(resource));
-        built_in.cloned().or_else(|| self.entry(key.group(), key.resource())?.served.stored().cloned())
+        built_in.cloned().or_else(|| self.entry(key.group(), key.resource(), |_| true)?.served.stored().cloned())
     }
 
-    /// The definition of a resource.
-    fn entry(&self, group: &str, plural: &str) -> Option<Entry> {
+    /// The definition of a resource, if it is as wanted; over all spaces, the first that is.
+    fn entry(&self, group: &str, plural: &str, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let provided = self.shared.definitions.provided(self.space).find(|entry| {
             entry.served.stored().is_some_and(|resource| resource.group == group && resource.plural == plural)
         });
         if let Some(provided) = provided {
-            return Some(provided.clone());
+            return Some(provided).filter(|entry| wanted(entry)).cloned();
         }
         let name = format!("{plural}.{group}");
         match self.space {
-            Some(_) => self.stored.as_ref()?.get(name.as_str()).cloned(),
-            None => self.shared.definitions.anywhere(&name),
+            Some(_) => self.stored.as_ref()?.get(name.as_str()).filter(|entry| wanted(entry)).cloned(),
+            None => self.shared.definitions.anywhere(&name, wanted),
         }
     }
 

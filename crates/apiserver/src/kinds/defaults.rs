@@ -93,6 +93,9 @@ impl Plan {
                 members.insert(field.name.to_string(), default.clone());
             }
             match (members.get_mut(field.name.as_ref()), &field.ty.shape) {
+                // What runtimes need is no resource of the core group, and kept as it is.
+                (Some(_), _)
+                    if schemas.get(reference).name.starts_with("io.k8s.api.node.") && field.ty.is_resource_list() => {}
                 (Some(value), _) => self.below(schemas, &field.ty, value),
                 // What is not a pointer is always there.
                 (None, Shape::Struct(inner)) if !field.pointer && self.reach.has(*inner) => {

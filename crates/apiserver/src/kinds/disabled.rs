@@ -23,6 +23,7 @@ pub(super) fn drop_from(schemas: &Schemas, root: StructRef, object: &mut Value) 
 const DROPPED: &[(&str, &[&str])] = &[
     ("io.k8s.api.core.v1.Lifecycle", &["stopSignal"]),
     ("io.k8s.api.core.v1.NodeSpec", &["configSource"]),
+    ("io.k8s.api.core.v1.NodeStatus", &["config"]),
     ("io.k8s.api.core.v1.PodSpec", &["hostnameOverride"]),
     ("io.k8s.api.core.v1.Container", &["restartPolicyRules"]),
     ("io.k8s.api.core.v1.EphemeralContainer", &["restartPolicyRules"]),
@@ -51,7 +52,6 @@ const DROPPED: &[(&str, &[&str])] = &[
     ("io.k8s.api.resource.v1.DeviceCapacity", &["requestPolicy"]),
     ("io.k8s.api.resource.v1.ExactDeviceRequest", &["capacity"]),
     ("io.k8s.api.resource.v1.DeviceSubRequest", &["capacity"]),
-    ("io.k8s.api.resource.v1.DeviceConstraint", &["distinctAttribute"]),
 ];
 
 struct Plan {
@@ -129,7 +129,7 @@ fn image_volumes(spec: &mut Members) {
 
 /// Only init containers may have a policy of their own, and only to run beside the others.
 fn container_restart_policies(spec: &mut Members) {
-    for (list, kept) in [("containers", None), ("initContainers", Some("Always"))] {
+    for (list, kept) in [("containers", None), ("initContainers", Some("Always")), ("ephemeralContainers", None)] {
         for container in items_mut(spec, list) {
             let policy = container.get("restartPolicy").and_then(Value::as_str);
             if policy.is_some() && policy != kept {

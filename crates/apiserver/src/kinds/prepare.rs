@@ -3,6 +3,7 @@
 mod pods;
 mod services;
 
+pub(super) use pods::quality;
 use serde_json::{Map, Value, json};
 
 use super::defaults::{Members, fill, items_mut, made, text};
@@ -40,7 +41,7 @@ pub(super) fn create(resource: &Resource, object: &mut Value) {
         "PersistentVolumeClaim" => {
             protect(members, "kubernetes.io/pvc-protection");
             members.insert("status".into(), json!({ "phase": "Pending" }));
-            data_sources(members);
+            data_sources(members, None);
         }
         "VolumeAttributesClass" => protect(members, "kubernetes.io/vac-protection"),
         "ServiceAccount" => secret_names(members),
@@ -134,7 +135,7 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
         "Secret" if text(members, "type").is_empty() => restore(members, before, "type"),
         "Service" => services::update(members, before),
         "ServiceAccount" => secret_names(members),
-        "PersistentVolumeClaim" => data_sources(members),
+        "PersistentVolumeClaim" => data_sources(members, before.get("spec")),
         "DaemonSet" => {
             let generation = before
                 .get("metadata")
@@ -209,7 +210,9 @@ fn owns_status(resource: &Resource) -> bool {
 
 /// Whether what is asked for has changed.
 fn desires_differ(resource: &Resource, new: &Members, old: &Members) -> bool {
-    let differ = |name: &str| new.get(name) != old.get(name);
+    // What is left empty when something is dropped is as good as absent.
+    let says = |value: &&Value| value.as_object().is_none_or(|members| !members.is_empty());
+    let differ = |name: &str| new.get(name).filter(says) != old.get(name).filter(says);
     let metadata_differs = |name: &str| {
         let part = |members: &Members| members.get("metadata").and_then(|metadata| metadata.get(name)).cloned();
         part(new) != part(old)
@@ -322,17 +325,25 @@ fn protect(members: &mut Members, finalizer: &str) {
 }
 
 /// The two fields that say where a claim's data comes from are kept equal.
-fn data_sources(members: &mut Members) {
+fn data_sources(members: &mut Members, before: Option<&Value>) {
     let Some(spec) = made(members, "spec") else { return };
+    let had = |name: &str| before.is_some_and(|before| before.get(name).is_some());
+    let filled = had("dataSource") || had("dataSourceRef");
     // References to other namespaces are behind a feature that is switched off.
-    if spec.get("dataSourceRef").is_some_and(|reference| reference.get("namespace").is_some()) {
+    if !had("dataSourceRef") && spec.get("dataSourceRef").is_some_and(|reference| reference.get("namespace").is_some())
+    {
         spec.remove("dataSourceRef");
     }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => {
             let group = source.get("apiGroup").and_then(Value::as_str).unwrap_or_default();
             let kind = source.get("kind").and_then(Value::as_str).unwrap_or_default();
-            if matches!((group, kind), ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")) {
+            if filled
+                || matches!(
+                    (group, kind),
+                    ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+                )
+            {
                 spec.insert("dataSourceRef".into(), source);
             } else {
                 spec.remove("dataSource");

@@ -26,3 +26,8 @@ pub(crate) fn port_fault(port: i64) -> Option<String> {
 pub(crate) fn port(at: u32) -> i64 {
     FIRST_PORT + i64::from(at % PORTS)
 }
+
+/// Whether an address is one of version 6, and not one of version 4 in the form of the other.
+pub(crate) fn is_sixth(address: &str) -> bool {
+    address.parse::<std::net::Ipv6Addr>().is_ok_and(|address| address.to_ipv4_mapped().is_none())
+}

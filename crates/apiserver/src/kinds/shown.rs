@@ -8,12 +8,6 @@ use crate::{
     schema::{Field, Omit, Schemas, Shape, Struct, StructRef, Type},
 };
 
-/// Words that Go writes in capitals where a name begins with them.
-const CAPITALS: [&str; 30] = [
-    "api", "aws", "azure", "ca", "cel", "cidr", "csi", "cpu", "dns", "fc", "fs", "gce", "gmsa", "grpc", "http", "ip",
-    "iscsi", "nfs", "os", "pd", "pid", "qos", "rbd", "se", "tcp", "tls", "tty", "ttl", "uid", "url",
-];
-
 /// The value of a type, given by its name in OpenAPI, in its sparse form.
 pub(crate) fn internal(name: &str, value: &Value) -> String {
     let registry = Registry::kubernetes();
@@ -24,6 +18,14 @@ pub(crate) fn internal(name: &str, value: &Value) -> String {
         None => out.push_str(&value.to_string()),
     }
     out
+}
+
+/// A label selector as messages show it.
+pub(super) fn selector(selector: Option<&Value>) -> String {
+    selector.map_or_else(
+        || "null".to_owned(),
+        |selector| internal("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", selector),
+    )
 }
 
 /// What changes of a struct, line by line.
@@ -218,15 +220,15 @@ const OF_THE_HOST: [(&str, &str); 5] = [
 /// The fields of a type in the order in which they stand inside.
 fn ordered<'a>(described: &'a Struct, name: &str) -> Vec<&'a Field> {
     let of = |wanted: &str| ORDERS.iter().find(|(name, _)| *name == wanted).map(|(_, fields)| *fields);
-    let named = |names: &[&str]| names.iter().filter_map(|name| described.field(name)).collect();
+    let named = |names: &[&str]| -> Vec<&Field> { names.iter().filter_map(|name| described.field(name)).collect() };
     match (of(name), of(VOLUME_SOURCE)) {
         (Some(names), _) => named(names),
         // The source stands right behind the capacity.
         (None, Some(sources)) if name == VOLUME => {
-            let (sources, mut fields): (Vec<_>, Vec<_>) =
-                described.fields.iter().partition(|field| sources.contains(&field.name.as_ref()));
+            let mut fields: Vec<&Field> =
+                described.fields.iter().filter(|field| !sources.contains(&field.name.as_ref())).collect();
             let at = fields.len().min(1);
-            fields.splice(at..at, sources);
+            fields.splice(at..at, named(sources));
             fields
         }
         _ => described.fields.iter().collect(),
@@ -251,7 +253,7 @@ fn structure_of(schemas: &Schemas, reference: StructRef, name: &str, value: &Val
         for (name, nothing) in OF_THE_HOST {
             let shown = holder.get(name).map_or_else(|| nothing.to_owned(), Value::to_string);
             let comma = if out.len() > start { "," } else { "" };
-            out.push_str(&format!("{comma}\"{}\":{shown}", go_name(name)));
+            out.push_str(&format!("{comma}\"{}\":{shown}", capitalized(name)));
         }
     }
     for field in ordered(described, name) {
@@ -274,7 +276,7 @@ fn structure_of(schemas: &Schemas, reference: StructRef, name: &str, value: &Val
             }
             continue;
         }
-        let name = if shared { field.name.to_string() } else { go_name(&field.name) };
+        let name = if shared { field.name.to_string() } else { go_name(field) };
         out.push_str(&format!("\"{name}\":"));
         match member {
             Some(member) => match &field.ty.shape {
@@ -332,21 +334,13 @@ fn nothing(schemas: &Schemas, field: &Field, filled: bool, out: &mut String) {
 }
 
 /// The name that a field has in Go.
-fn go_name(name: &str) -> String {
-    let word = name.find(|character: char| !character.is_ascii_lowercase()).unwrap_or(name.len());
-    let (first, rest) = name.split_at(word);
-    match first {
-        "cephfs" => "CephFS".to_owned(),
-        "storageos" => "StorageOS".to_owned(),
-        "iqn" => "IQN".to_owned(),
-        "cidrs" => "CIDRs".to_owned(),
-        "ips" => "IPs".to_owned(),
-        first if CAPITALS.contains(&first) => format!("{}{rest}", first.to_uppercase()),
-        _ => {
-            let mut letters = name.chars();
-            letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter().chain(letters).collect()
-        }
-    }
+fn go_name(field: &Field) -> String {
+    field.protobuf.last().map_or_else(|| capitalized(&field.name), |(name, _)| name.to_string())
+}
+
+fn capitalized(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]
@@ -376,9 +370,7 @@ mod tests {
             internal("io.k8s.api.core.v1.ScopeSelector", &value),
             r#"{"MatchExpressions":[{"ScopeName":"Terminating","Operator":"Exists","Values":null}]}"#
         );
-        assert_eq!(
-            (go_name("hostIP"), go_name("ipFamilies"), go_name("cidrs")),
-            ("HostIP".into(), "IPFamilies".into(), "CIDRs".into())
-        );
+        let shown = internal("io.k8s.api.core.v1.RBDPersistentVolumeSource", &json!({ "monitors": ["m"] }));
+        assert!(shown.starts_with(r#"{"CephMonitors":["m"],"RBDImage":"","FSType":"""#), "{shown}");
     }
 }

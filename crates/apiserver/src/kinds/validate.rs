@@ -22,6 +22,7 @@ mod nodes;
 mod order;
 mod pod_changes;
 mod pods;
+mod resize;
 mod resources;
 mod rules;
 mod security;
@@ -40,7 +41,7 @@ use serde_json::Value;
 pub(super) use check::selects;
 use order::Check;
 
-use super::{service_ranges, shown};
+use super::{expressions, service_ranges, shown};
 use crate::{
     custom::definition,
     definitions,
@@ -55,6 +56,20 @@ type Errors = Vec<FieldError>;
 pub(super) fn embedded_metadata(metadata: &serde_json::Map<String, Value>, path: &Path<'_>) -> Errors {
     let mut errors = Errors::new();
     metadata::embedded(metadata, path, &mut errors);
+    errors
+}
+
+/// Judges labels on their own.
+pub(super) fn labels(labels: &Value, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    metadata::labels(Some(labels), path, &mut errors);
+    errors
+}
+
+/// Judges annotations on their own.
+pub(super) fn annotations(annotations: &Value, path: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    metadata::annotations(Some(annotations), path, &mut errors);
     errors
 }
 
@@ -116,14 +131,16 @@ pub(super) fn update(
     metadata::common(resource, new, &mut errors);
     metadata::change(new, old, false, &mut errors);
     // What was accepted before is not held against a change that leaves it alone.
-    let changed = !without_metadata(new).eq(without_metadata(old));
+    let said = |object: &Value, name: &str| object["metadata"].get(name).cloned();
+    let changed = !without_metadata(new).eq(without_metadata(old))
+        || ["annotations", "labels"].iter().any(|name| said(new, name) != said(old, name));
     // A job is judged as a new one, and once more with what may change of it.
     let before = (resource.kind != "Job").then_some(old);
     for check in order::of_part(&resource.kind, subresource) {
         match check {
             Check::Metadata => metadata::whole(resource, new, &mut errors),
             Check::MetadataChange => metadata::change(new, old, metadata::qualified_finalizers(resource), &mut errors),
-            Check::Rules if changed => rules::of(written, new, before, &mut errors),
+            Check::Rules if changed || resource.kind == "Event" => rules::of(written, new, before, &mut errors),
             Check::Rules => {}
             Check::Changes if resource.kind == "CertificateSigningRequest" => {
                 if !changed {
@@ -133,6 +150,7 @@ pub(super) fn update(
             }
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
+            Check::Resize => resize::check(new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),
         }
     }

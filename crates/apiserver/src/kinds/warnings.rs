@@ -40,7 +40,13 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
     let creating = old.is_none();
     let generation = |object| number(part(object, "metadata"), "generation");
     // Templates are looked at again only where something was asked for anew.
-    let templates = old.is_none_or(|old| generation(old) != generation(new));
+    let anew = old.is_none_or(|old| generation(old) != generation(new));
+    // A DaemonSet counts the changes of its template by themselves.
+    let template_of = |object| part(part(object, "spec"), "template");
+    let templates = match resource.kind.as_str() {
+        "DaemonSet" => old.is_none_or(|old| template_of(old) != template_of(new)),
+        _ => anew,
+    };
     match resource.kind.as_str() {
         "Pod" if creating => {
             hostname(new, "this is used in the Pod's hostname", &mut found);
@@ -54,7 +60,9 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
                 if kind == "Job" {
                     many_completions(spec, "spec", &mut found);
                 }
-                template(part(spec, "template"), "spec.template.", &mut found);
+                // Of a changed replication controller Kubernetes looks at what it was.
+                let looked_at = old.filter(|_| kind == "ReplicationController").map_or(spec, |old| part(old, "spec"));
+                template(part(looked_at, "template"), "spec.template.", &mut found);
             }
             if kind == "StatefulSet" {
                 stateful_set(spec, creating, &mut found);

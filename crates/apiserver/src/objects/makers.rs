@@ -36,7 +36,7 @@ pub(super) fn note(registry: &Registry, resource: &Arc<Resource>, object: &mut V
             json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": {"name": name}});
         config[part.field] = value;
         crate::answer::complete(resource, object);
-        *object = owner(part.manager, part.subresource).apply(Some(object), &config, true)?;
+        (*object, _) = owner(part.manager, part.subresource).apply(Some(object), &config, true)?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use sha2::{Digest, Sha512};
 
-use super::assemble;
+use super::{assemble, custom};
 use crate::{
     custom::open_api,
     registry::{Registry, Resource, Version},
@@ -25,7 +25,7 @@ pub(super) struct Generated {
 
 /// What every document refers to beyond its own kinds.
 const SHARED: [&str; 3] = ["DeleteOptions", "ListMeta", "Status"];
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// All such versions.
 pub(super) fn groups() -> &'static [Generated] {
@@ -48,17 +48,9 @@ pub(super) fn groups() -> &'static [Generated] {
 
 /// The version of OpenAPI that is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Edition {
+pub(super) enum Edition {
     V2,
     V3,
-}
-
-/// What the definition of a resource's objects is called in documents.
-fn name(resource: &Resource) -> String {
-    match &resource.custom {
-        Some(custom) => custom.named(resource).definition_name(),
-        None => resource.schemas.get(resource.schema).name.to_string(),
-    }
 }
 
 impl Generated {
@@ -92,9 +84,14 @@ impl Generated {
     pub(super) fn v3(&self) -> Value {
         let mut schemas = Value::Object(self.definitions(Edition::V3));
         assemble::describe(Some(&mut schemas), &assemble::descriptions());
+        let custom = self.resources.iter().all(|resource| resource.custom.is_some());
+        let info = match custom {
+            true => json!({ "title": "Kubernetes CRD Swagger", "version": "v0.1.0" }),
+            false => json!({ "title": "Kubernetes", "version": "1.34" }),
+        };
         json!({
             "openapi": "3.0.0",
-            "info": { "title": "Kubernetes", "version": "1.34" },
+            "info": info,
             "paths": self.paths(Edition::V3),
             "components": { "schemas": schemas },
         })
@@ -103,11 +100,23 @@ impl Generated {
     fn definitions(&self, edition: Edition) -> Map<String, Value> {
         let mut made = Map::new();
         for resource in &self.resources {
+            if let Some(custom) = &resource.custom {
+                let named = custom.named(resource);
+                let schema = custom.version().described.as_deref().and_then(|text| serde_json::from_str(text).ok());
+                let version = edition.of_custom();
+                made.insert(named.definition_name(), open_api::definition(named, schema.as_ref(), version));
+                if resource.allows("list") {
+                    made.insert(named.list_definition_name(), open_api::list_definition(named, version));
+                }
+                if edition == Edition::V3 {
+                    made.extend(custom::shared(custom.scale.is_some()));
+                }
+                continue;
+            }
             let schemas = &resource.schemas;
             let shared = SHARED.iter().filter_map(|name| schemas.find(&format!("{META}.{name}")));
             let bodies = resource.subresources.iter().filter_map(|subresource| subresource.schema);
-            let own = if resource.custom.is_some() { schemas.object_meta() } else { resource.schema };
-            let mut waiting: Vec<StructRef> = shared.chain(bodies).chain([own]).collect();
+            let mut waiting: Vec<StructRef> = shared.chain(bodies).chain([resource.schema]).collect();
             while let Some(reference) = waiting.pop() {
                 let described = schemas.get(reference);
                 if made.contains_key(described.name.as_ref()) {
@@ -118,16 +127,7 @@ impl Generated {
                 made.insert(described.name.to_string(), definition);
                 waiting.append(&mut referenced);
             }
-            let name = name(resource);
-            if let Some(custom) = &resource.custom {
-                let (named, edition) = (custom.named(resource), edition.of_custom());
-                let schema = custom.version().described.as_deref().and_then(|text| serde_json::from_str(text).ok());
-                made.insert(name, open_api::definition(named, schema.as_ref(), edition));
-                if resource.allows("list") {
-                    made.insert(named.list_definition_name(), open_api::list_definition(named, edition));
-                }
-                continue;
-            }
+            let name = resource.schemas.get(resource.schema).name.to_string();
             let marks = json!([{ "group": self.group, "version": self.version, "kind": resource.kind }]);
             made[&name]["x-kubernetes-group-version-kind"] = marks;
             made.insert(format!("{name}List"), self.list(edition, resource, &name));
@@ -153,10 +153,14 @@ impl Generated {
     fn paths(&self, edition: Edition) -> Map<String, Value> {
         let mut paths = Map::new();
         for resource in &self.resources {
+            if let Some(custom) = &resource.custom {
+                paths.extend(custom::paths(edition, resource, custom.named(resource)));
+                continue;
+            }
             let space = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
             let collection = format!("/{}{space}/{}", self.path(), resource.plural);
             let object = format!("{collection}/{{name}}");
-            let name = &*name(resource);
+            let name = &*resource.schemas.get(resource.schema).name;
             let operations = |wanted: &[(&'static str, Action)]| {
                 let served = wanted.iter().filter(|(_, action)| resource.allows(action.verb()));
                 served.map(|(method, action)| (*method, self.operation(edition, *action, resource, name))).collect()
@@ -172,7 +176,6 @@ impl Generated {
             for subresource in &resource.subresources {
                 let body = match subresource.schema {
                     Some(schema) => resource.schemas.get(schema).name.as_ref(),
-                    None if resource.custom.is_some() => name,
                     None => continue,
                 };
                 let served =
@@ -189,10 +192,7 @@ impl Generated {
 
     fn operation(&self, edition: Edition, action: Action, resource: &Resource, body: &str) -> Value {
         let answer = match action {
-            Action::List => match &resource.custom {
-                Some(custom) => custom.named(resource).list_definition_name(),
-                None => format!("{body}List"),
-            },
+            Action::List => format!("{body}List"),
             Action::Delete | Action::DeleteCollection => format!("{META}.Status"),
             _ => body.to_owned(),
         };
@@ -332,7 +332,7 @@ impl Edition {
         }
     }
 
-    fn reference(self, definition: &str) -> Value {
+    pub(super) fn reference(self, definition: &str) -> Value {
         let place = match self {
             Self::V2 => "#/definitions/",
             Self::V3 => "#/components/schemas/",
@@ -348,7 +348,7 @@ impl Edition {
         }
     }
 
-    fn parameter(self, place: &str, name: &str, kind: &str) -> Value {
+    pub(super) fn parameter(self, place: &str, name: &str, kind: &str) -> Value {
         match self {
             Self::V2 => json!({ "name": name, "in": place, "type": kind, "uniqueItems": true }),
             Self::V3 => json!({ "name": name, "in": place, "schema": { "type": kind, "uniqueItems": true } }),

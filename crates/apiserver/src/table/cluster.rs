@@ -125,10 +125,18 @@ fn event(view: &View<'_>) -> Vec<Value> {
     let first = ["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"];
     let last = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"];
     let last_seen = first_of(&[&last[..], &first[..]].concat());
-    let count = [view.number("/series/count"), view.number("/count"), view.number("/deprecatedCount"), 1];
+    // What happened once has no count.
+    let count = match view.at("/series") {
+        Some(_) => view.number("/series/count"),
+        None => [view.number("/count"), view.number("/deprecatedCount"), 1]
+            .into_iter()
+            .find(|count| *count != 0)
+            .unwrap_or(1),
+    };
     let target = |part: &str| either(&format!("/involvedObject/{part}"), &format!("/regarding/{part}"));
     let name = target("name");
-    let object = if target("kind").is_empty() { name } else { format!("{}/{name}", target("kind").to_lowercase()) };
+    let kind = target("kind").to_lowercase();
+    let object = if name.is_empty() { kind } else { format!("{kind}/{name}") };
     let source = |part: &str| either(&format!("/source/{part}"), &format!("/deprecatedSource/{part}"));
     let reporter = either("/reportingComponent", "/reportingController");
     let component = if source("component").is_empty() { reporter } else { source("component") };
@@ -142,7 +150,7 @@ fn event(view: &View<'_>) -> Vec<Value> {
         if host.is_empty() { component.into() } else { format!("{component}, {host}").into() },
         either("/message", "/note").trim().into(),
         first_of(&first).into(),
-        count.into_iter().find(|count| *count != 0).unwrap_or(1).into(),
+        count.into(),
         view.name(),
     ]
 }
@@ -232,7 +240,7 @@ fn phase(view: &View<'_>) -> Value {
 fn claim(view: &View<'_>) -> Vec<Value> {
     let bound = !view.text("/spec/volumeName").is_empty();
     let (capacity, modes) = if bound {
-        (view.text("/status/capacity/storage"), access_modes(view, "/status/accessModes"))
+        (view.text_or("/status/capacity/storage", "0"), access_modes(view, "/status/accessModes"))
     } else {
         ("", String::new())
     };

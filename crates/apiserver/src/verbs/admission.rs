@@ -1,16 +1,20 @@
-//! What a write takes from other objects: priorities, default classes, and whether a volume may grow.
+//! What a write takes from other objects: priorities, default classes, whether a volume may grow and devices be administered.
 
 use orrery_store::{Key, ListOptions, Scope};
 use serde_json::{Value, json};
 
 use super::{named, stored};
 use crate::{
+    field::{FieldError, Path},
     object,
     quantity::Quantity,
     registry::Resource,
     server::Shared,
     status::{Result, Status},
 };
+
+/// The label of namespaces from which devices may be administered.
+const ADMINISTERS: &str = "resource.kubernetes.io/admin-access";
 
 /// Where a write happens.
 pub(super) struct Place<'a> {
@@ -162,6 +166,26 @@ impl Place<'_> {
             made(other).cmp(&made(one)).then_with(|| object::name(one).cmp(object::name(other)))
         });
         classes.first().map(|class| object::name(class).to_owned())
+    }
+
+    /// Devices are administered from namespaces that say so. Templates are told of with the paths of claims.
+    pub(super) fn unadministered(&self, claim: &Value) -> Vec<FieldError> {
+        let requests = match (self.resource.group.as_str(), self.resource.kind.as_str()) {
+            ("resource.k8s.io", "ResourceClaim") => "/spec/devices/requests",
+            ("resource.k8s.io", "ResourceClaimTemplate") => "/spec/spec/devices/requests",
+            _ => return Vec::new(),
+        };
+        let mut requests = claim.pointer(requests).and_then(Value::as_array).into_iter().flatten();
+        let asked = requests.position(|request| request.pointer("/exactly/adminAccess") == Some(&Value::Bool(true)));
+        let Some(at) = asked else { return Vec::new() };
+        let namespace = self.find("", "namespaces", object::text(claim, "namespace")).unwrap_or_default();
+        if namespace["metadata"]["labels"][ADMINISTERS] == "true" {
+            return Vec::new();
+        }
+        let path = format!("spec.devices.requests[{at}].adminAccess");
+        let detail =
+            format!("admin access to devices requires the `{ADMINISTERS}: true` label on the containing namespace");
+        vec![FieldError::forbidden(&Path::ROOT.child(&path), &detail)]
     }
 
     /// A claim may grow if it has a volume of a class that allows it.

@@ -21,6 +21,9 @@ const ADDRESSES: (&str, &str) = ("networking.k8s.io", "ipaddresses");
 const SERVICES: Named<'static> = Named { group: "", what: "Service" };
 const ALLOCATED: &str = "already allocated";
 
+/// The first port that is said to be drawn where nothing is.
+const FIRST_TRIED: i64 = 32_769;
+
 /// How often something free is looked for at random before it is looked for in order.
 const DRAWS: usize = 64;
 
@@ -150,6 +153,20 @@ impl Allocation<'_> {
             replace(object, &wanted, &drawn);
         }
         Ok(())
+    }
+
+    /// Numbers the ports that would be drawn, where nothing is taken because it is only tried out.
+    pub(crate) fn try_out(&self, asked: &[Taken], object: &mut Value, old: Option<&Value>) {
+        if !self.concerns() {
+            return;
+        }
+        let had = old.map(taken).unwrap_or_default();
+        let drawn = taken(object).into_iter().filter(|wanted| !had.contains(wanted) && !asked.contains(wanted));
+        let ports: Vec<Taken> = drawn.filter(|wanted| matches!(wanted, Taken::Port(_))).collect();
+        // What the service has besides may be one of the numbers too.
+        for (wanted, number) in ports.iter().zip(FIRST_TRIED..) {
+            replace(object, wanted, &Taken::Port(number));
+        }
     }
 
     fn is_free(&self, wanted: &Taken) -> bool {

@@ -132,11 +132,11 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
         let (api_version, kind) = (call.resource.api_version(), call.resource.kind.clone());
         let change = writer.update(call.name(), warnings, |old, noted| {
             config.check(&api_version, &kind)?;
-            let merged = owner.apply(Some(old), &config.value, options.force)?;
+            let (merged, changed) = owner.apply(Some(old), &config.value, options.force)?;
             let object = restored(&call.resource, merged, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
-            let new = ingested(call, object);
+            let new = ingested(call, object, changed);
             check_grant(call, &new, Some(old))?;
             Ok(new)
         });
@@ -150,7 +150,7 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             change => {
                 let made = || {
                     let old = writer.read(&*call.existing().ok()?).ok()?;
-                    owner.apply(Some(&old), &config.value, options.force).ok()
+                    owner.apply(Some(&old), &config.value, options.force).ok().map(|(object, _)| object)
                 };
                 update::answer(call, change.map_err(|status| status.in_terms_of(made))?)
             }
@@ -170,7 +170,7 @@ async fn create(
         return Err(Status::not_found(call.named(), call.name()));
     }
     config.check(&call.resource.api_version(), &call.resource.kind)?;
-    let merged = owner.apply(None, &config.value, options.force)?;
+    let (merged, changed) = owner.apply(None, &config.value, options.force)?;
     let mut object = restored(&call.resource, merged, &config.value)?;
     config.check_text(options.field_validation, warnings)?;
     let uid = object::text(&object, "uid").to_owned();
@@ -185,17 +185,21 @@ async fn create(
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), call.name())?;
     }
     call.authorize("create")?;
-    let mut new = ingested(call, object);
+    let mut new = ingested(call, object, changed);
     note_requester(&call.resource, &call.user, &mut new);
     check_grant(call, &new, None)?;
     writer.create(new, warnings).await
 }
 
-/// A merged object with its defaults, in the version it is stored in.
-fn ingested(call: &Call, mut object: Value) -> Value {
+/// A merged object with its defaults, in the version it is stored in. One that was not changed is not given any.
+fn ingested(call: &Call, mut object: Value, changed: bool) -> Value {
     match &call.resource.custom {
         Some(custom) => {
-            custom.schema().default_merged(&mut object);
+            // Below what preserves unknown fields they can be applied, and owned, everywhere; they stay where it says so.
+            custom.schema().prune(&mut object);
+            if changed {
+                custom.schema().default_merged(&mut object);
+            }
             object
         }
         None => ingest(call, object),

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     answer,
     body::Body,
-    definitions,
+    definitions::{self, settled},
     json::parse,
     object::{self, Metadata},
     protobuf::{self, Envelope},
@@ -128,7 +128,7 @@ impl Writer<'_> {
         let key = self.key(name)?;
         loop {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = self.read(&existing)?;
+            let old = settled(self.shared, || self.read(&existing)).await?;
             check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
@@ -141,7 +141,9 @@ impl Writer<'_> {
             let batch = if removed {
                 self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
-                Batch::new().put(key.clone(), expect, self.content(&mut new)?)
+                let content;
+                (new, content) = settled(self.shared, || self.content(new.clone())).await?;
+                Batch::new().put(key.clone(), expect, content)
             };
             match self.shared.store.commit(batch).await {
                 Ok(_) if removed => return Ok(Deletion::Done { object: new, uid }),

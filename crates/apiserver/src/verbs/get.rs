@@ -16,7 +16,7 @@ pub(crate) async fn get(call: &Call) -> Result<Response<Body>, Status> {
         None => drop(call.shared.store.catch_up().await?),
         Some(revision) => wait_for(&call.shared, revision).await?,
     }
-    call.stored_answer(200, &*call.existing()?)
+    call.stored_answer(200, &*call.existing()?).await
 }
 
 /// A revision as text; `None` if it is empty.

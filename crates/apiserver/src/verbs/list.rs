@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 use super::{
     Call,
     get::{revision, wait_for},
-    is_as_stored, is_native, read, read_custom, stored_as,
+    is_as_stored, is_native,
+    places::Places,
+    read, stored_as,
 };
 use crate::{
     answer,
     body::Body,
+    definitions::settled,
     object::{Opening, SPACE_ANNOTATION, Stored},
     page::Page,
     protobuf,
@@ -45,13 +48,13 @@ pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response
         _ => metadata,
     };
     if call.accepted.form.shape == Shape::Table {
-        let values = read_all(call, &selection.objects)?;
-        let table = answer::table(&call.resource, &values, &metadata, call.accepted.form, &view)?;
+        let resource = call.shown_as(&view);
+        let values = read_all(call, resource, &selection.objects).await?;
+        let table = answer::table(resource, &values, &metadata, call.accepted.form, &view)?;
         return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
     }
-    let fits = |object: &Arc<Object>| Stored::of(object).is_some_and(|stored| is_as_stored(&call.resource, &stored));
-    if call.resource.custom.is_some() && whole && !selection.objects.iter().all(fits) {
-        let items = read_all(call, &selection.objects)?;
+    if call.resource.custom.is_some() && whole && !all_as_stored(call, &selection.objects) {
+        let items = read_all(call, &call.resource, &selection.objects).await?;
         let list = json!({
             "kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata, "items": items,
         });
@@ -66,16 +69,33 @@ fn with_empty_token(mut metadata: Value) -> Value {
     metadata
 }
 
-/// Objects in the version of the request, and where they are from if they are from everywhere.
-fn read_all(call: &Call, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
-    let Some(custom) = &call.resource.custom else { return objects.iter().map(|object| call.read(object)).collect() };
-    let mut values = read_custom(custom, objects.iter().map(|object| &**object))?;
-    for (value, object) in values.iter_mut().zip(objects) {
+/// Whether the bytes of all objects are what the answer shows.
+fn all_as_stored(call: &Call, objects: &[Arc<Object>]) -> bool {
+    let places = Places::of(call);
+    objects.iter().all(|object| {
+        let stored = Stored::of(object);
+        let shown = places.resource_of(object).filter(|shown| shown.kind == call.resource.kind);
+        shown.zip(stored).is_some_and(|(shown, stored)| is_as_stored(&shown, &stored))
+    })
+}
+
+/// Objects in the version of a resource, and where they are from if they are from everywhere.
+async fn read_all(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
+    let places = Places::of(call);
+    let read_one = |object: &Arc<Object>| {
+        let own = if places.differ() { places.resource_of(object) } else { None };
+        let mut value = read(&call.shared.registry, own.as_ref().unwrap_or(resource), object)?;
         if let Some(space) = call.space_of(object) {
             value["metadata"]["annotations"][SPACE_ANNOTATION] = space.into();
         }
-    }
-    Ok(values)
+        Ok(value)
+    };
+    settled(&call.shared, || {
+        // All are tried before the first failure counts, so that those to be converted are converted together.
+        let values: Vec<Result<Value, Status>> = objects.iter().map(read_one).collect();
+        values.into_iter().collect()
+    })
+    .await
 }
 
 fn list_kind(resource: &Resource) -> String {
@@ -101,8 +121,8 @@ pub(crate) struct Filter {
     gap: bool,
     /// A namespace to look for in all spaces.
     namespace: Option<String>,
-    resource: Arc<Resource>,
-    registry: Arc<Registry>,
+    /// By what objects are read.
+    pub(crate) places: Places,
 }
 
 impl Filter {
@@ -137,10 +157,9 @@ impl Filter {
             if call.resource.namespaced || call.space == SpaceScope::All { prefix } else { format!("{prefix}/") };
         let scope =
             call.path.name.as_deref().map_or(Ok(scope), |name| call.key(name).map(|key| Scope::object(&key)))?;
-        let registry = call.shared.registry.clone();
         let namespace = call.path.namespace.clone().filter(|_| call.space == SpaceScope::All);
         let gap = call.space == SpaceScope::All && !call.resource.namespaced;
-        Ok(Self { labels, fields, scope, prefix, gap, namespace, resource: call.resource.clone(), registry })
+        Ok(Self { labels, fields, scope, prefix, gap, namespace, places: Places::of(call) })
     }
 
     /// What a token says of a key.
@@ -156,7 +175,8 @@ impl Filter {
 
     /// Whether the store alone answers this.
     fn is_indexed(&self) -> bool {
-        self.fields.is_everything() && !self.labels.has_comparisons() && self.namespace.is_none()
+        let everywhere = self.namespace.is_none() && !self.places.differ();
+        self.fields.is_everything() && !self.labels.has_comparisons() && everywhere
     }
 
     /// Whether everything in the scope is wanted.
@@ -171,18 +191,21 @@ impl Filter {
     }
 
     fn fields_match(&self, object: &Object) -> bool {
+        // What a space does not serve is nowhere to be seen.
+        let Some(resource) = self.places.resource_of(object) else { return false };
         if self.fields.is_everything() {
             return true;
         }
+        let registry = &self.places.shared.registry;
         let parsed = std::cell::OnceCell::new();
         self.fields.matches(|field| match field {
             "metadata.name" => object.key().name().to_owned(),
             "metadata.namespace" => object.key().namespace().to_owned(),
             _ => {
                 // What a custom resource can be selected by is said for each of its versions.
-                let native = super::native(&self.registry, &self.resource);
-                let value = parsed.get_or_init(|| read(&self.registry, native, object).unwrap_or_default());
-                let labels = &self.resource.behaviour.field_labels.labels;
+                let native = super::native(registry, &resource);
+                let value = parsed.get_or_init(|| read(registry, native, object).unwrap_or_default());
+                let labels = &resource.behaviour.field_labels.labels;
                 let path = labels.iter().find(|(label, _)| *label == field).map_or("", |(_, path)| path);
                 field_text(native, value, path)
             }
@@ -248,7 +271,8 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
         None => given.filter(|_| exact),
     };
     let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
-    let found = read_pages(call, filter, at, after, limit);
+    // What is selected by its fields may have to be converted.
+    let found = settled(&call.shared, || Ok(read_pages(call, filter, at, after.as_ref(), limit))).await?;
     found.map_err(|error| match (error, &page) {
         (ReadError::Compacted { .. }, Some(page)) => {
             Status::page_expired(Page { revision: None, start: page.start.clone() }.encode())
@@ -263,12 +287,12 @@ fn read_pages(
     call: &Call,
     filter: &Filter,
     at: Option<Revision>,
-    after: Option<Start>,
+    after: Option<&Start>,
     limit: usize,
 ) -> Result<Selection, ReadError> {
     let indexed = filter.is_indexed();
     let mut selection = Selection { revision: Revision::ZERO, objects: Vec::new(), next: None, remaining: None };
-    let (mut after, mut at) = (after, at);
+    let (mut after, mut at) = (after.cloned(), at);
     loop {
         let room = if limit == 0 { 0 } else { limit - selection.objects.len() };
         let options = orrery_store::ListOptions {
@@ -305,6 +329,7 @@ fn read_pages(
 }
 
 /// Where a page begins.
+#[derive(Clone)]
 struct Start {
     /// Only keys greater than this one.
     key: Option<Key>,

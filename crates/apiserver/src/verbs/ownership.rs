@@ -8,7 +8,8 @@ use super::{Call, native};
 use crate::{
     answer,
     apply::{
-        self, ApplyError, FieldSet, Managers, Reset, Typed, Types, Versions, Writing, from_scale, is_reset, to_scale,
+        self, ApplyError, FieldSet, Managers, Replicas, Reset, Typed, Types, Versions, Writing, from_scale, is_reset,
+        to_scale,
     },
     custom::Structural,
     definitions::Custom,
@@ -49,7 +50,7 @@ impl<'a> Owner<'a> {
         let given = Metadata::of(object).take("managedFields");
         let managers = self.given(given.as_ref(), None)?;
         let shown = self.shown(object);
-        if !self.fits(&shown, &managers) {
+        if !self.fits(&shown) {
             return Ok(());
         }
         let managers = self.writing(|writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
@@ -65,7 +66,7 @@ impl<'a> Owner<'a> {
         if !managers.is_empty() {
             let kind = Kind(self);
             let (before, after) = (kind.shown(old), self.shown(object));
-            if !self.fits(&before, &managers) || !self.fits(&after, &managers) {
+            if !self.fits(&before) || !self.fits(&after) {
                 return Ok(());
             }
             managers = self.writing(|writing, _| writing.update(&before, &after, managers, &self.name));
@@ -84,17 +85,18 @@ impl<'a> Owner<'a> {
     }
 
     /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
-    /// request, with its managers.
-    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+    /// request, with its managers. Also says whether more has changed than they.
+    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<(Value, bool), Status> {
         let kind = Kind(self);
         let live = old.map_or_else(|| Cow::Owned(kind.empty()), |old| kind.shown(old));
         let list = live.pointer("/metadata/managedFields");
         let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
         let applied = applied.map_err(|error| refused(&error, &live, config))?;
+        let changed = applied.object.is_some();
         let mut object = applied.object.unwrap_or_else(|| without_managers(&live));
         set(&mut object, applied.managers);
-        Ok(object)
+        Ok((object, changed))
     }
 
     /// The managers to begin with: those the writer has sent, if they are any, or else those that were there.
@@ -103,7 +105,9 @@ impl<'a> Owner<'a> {
         if !self.subresource.is_empty() {
             return Ok(known());
         }
-        if is_reset(list) {
+        // Of the metadata of a custom resource what is empty is not read at all.
+        let unread = self.resource.custom.is_some() && list.is_some_and(|list| *list == json!([]));
+        if is_reset(list) && !unread {
             return Ok(Managers::default());
         }
         match Managers::read(list).filter(|managers| !managers.is_empty()) {
@@ -112,22 +116,12 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Whether an object is what the types of its kind say, in every version that somebody has written. Of a custom resource
-    /// that is not, nobody is known to own anything.
-    fn fits(&self, object: &Value, managers: &Managers) -> bool {
-        let Some(custom) = &self.resource.custom else { return true };
-        let kind = Kind(self);
-        let own = self.resource.api_version();
-        let object = without_managers(object);
-        if apply::check(typed(self.resource), &object, true).is_err() {
-            return false;
+    /// Whether an object is what the types of its kind say. Of a custom resource that is not, nobody is known to own anything.
+    fn fits(&self, object: &Value) -> bool {
+        if self.resource.custom.is_none() {
+            return true;
         }
-        let others = managers.versions().filter(|version| *version != own);
-        others.into_iter().all(|version| {
-            let Some(place) = kind.custom_version(custom, version) else { return true };
-            let converted = kind.convert(&object, &own, version);
-            apply::check(typed_by(&custom.family.versions[place].schema), &converted, true).is_ok()
-        })
+        apply::check(typed(self.resource), &without_managers(object), true).is_ok()
     }
 
     /// An object as it is sent in, complete and in the version of the request.
@@ -155,6 +149,9 @@ impl<'a> Owner<'a> {
     }
 }
 
+/// Why the real server cannot turn a merged scale of a custom resource into an object.
+pub(crate) const NO_CUSTOM_SCALE: &str = "request to convert CR to an invalid group/version: autoscaling/v1";
+
 /// Who owns the number of replicas after a scale was written. `scale` is the new scale; its old one and its type are known.
 pub(crate) struct ScaleOwner<'a> {
     pub(crate) owner: &'a Owner<'a>,
@@ -170,19 +167,27 @@ impl ScaleOwner<'_> {
         })
     }
 
-    /// The scale after an apply, and the managers of the object.
+    /// The scale after an apply, if it has changed, and the managers of the object.
     pub(crate) fn apply(
         &self,
         object: &Value,
         old: &Value,
         config: &Value,
         force: bool,
-    ) -> Result<(Value, Value), Status> {
-        let mut outcome = Ok(old.clone());
+    ) -> Result<(Option<Value>, Value), Status> {
+        let mut outcome = Ok(None);
         let managers = self.change(object, |writing, managers| {
+            if managers.is_empty() && self.owner.resource.custom.is_some() {
+                // The real server takes the scale of a custom resource for one, and there is no such version of it.
+                outcome = Err(Status::internal(format!(
+                    "failed to create manager for existing fields: failed to convert live object (/; {}, Kind=Scale) to proper version: {NO_CUSTOM_SCALE}",
+                    self.api_version
+                )));
+                return managers;
+            }
             match writing.apply(old, config, managers.clone(), &self.owner.name, force) {
                 Ok(applied) => {
-                    outcome = Ok(applied.object.unwrap_or_else(|| old.clone()));
+                    outcome = Ok(applied.object);
                     applied.managers
                 }
                 Err(error) => {
@@ -196,6 +201,14 @@ impl ScaleOwner<'_> {
 
     fn change(&self, object: &Value, change: impl FnOnce(&Writing<'_>, Managers) -> Managers) -> Value {
         let version = self.owner.resource.api_version();
+        let replicas = match &self.owner.resource.custom {
+            Some(custom) => {
+                let family = &custom.family;
+                let versions = family.versions.iter().enumerate();
+                Replicas::of(versions.map(|(at, version)| (family.api_version(at), version.replicas.as_deref())))
+            }
+            None => Replicas::usual(&version),
+        };
         let known = Managers::read(object.pointer("/metadata/managedFields")).unwrap_or_default();
         let types = self.owner.resource.schemas.merging();
         let writing = Writing {
@@ -206,8 +219,8 @@ impl ScaleOwner<'_> {
             versions: &OneVersion,
             now: &self.owner.now,
         };
-        let scale = change(&writing, to_scale(&known, &version));
-        from_scale(&known, &scale, &version).write().unwrap_or_default()
+        let scale = change(&writing, to_scale(&known, &replicas));
+        from_scale(&known, &scale, &replicas, &version).write().unwrap_or_default()
     }
 }
 
@@ -219,8 +232,8 @@ impl Versions for OneVersion {
         None
     }
 
-    fn convert(&self, object: &Value, _: &str, _: &str) -> Value {
-        object.clone()
+    fn convert(&self, object: &Value, _: &str, _: &str) -> Result<Value, String> {
+        Ok(object.clone())
     }
 
     fn empty(&self) -> Value {
@@ -245,7 +258,7 @@ impl Kind<'_> {
             return Cow::Borrowed(object);
         }
         let managers = object.pointer("/metadata/managedFields").cloned();
-        let mut shown = self.convert(object, &native.api_version(), &self.0.resource.api_version());
+        let mut shown = self.convert_built_in(object, &native.api_version(), &self.0.resource.api_version());
         if let Some(managers) = managers {
             Metadata::of(&mut shown).set("managedFields", managers);
         }
@@ -257,6 +270,18 @@ impl Kind<'_> {
     fn custom_version(&self, custom: &Custom, api_version: &str) -> Option<usize> {
         let (group, version) = api_version.split_once('/')?;
         custom.family.find(version).filter(|_| group == custom.family.group)
+    }
+
+    fn convert_built_in(&self, object: &Value, from: &str, to: &str) -> Value {
+        let mut object = object.clone();
+        if let (Some(from), Some(to)) = (self.resource(from), self.resource(to))
+            && !Arc::ptr_eq(from, to)
+        {
+            schema::sparse(&from.schemas, from.schema, &mut object);
+            versions::convert(from, to, &mut object);
+            answer::complete(to, &mut object);
+        }
+        object
     }
 }
 
@@ -271,21 +296,19 @@ impl Versions for Kind<'_> {
         self.resource(api_version).filter(same_group).map(|resource| typed(resource))
     }
 
-    fn convert(&self, object: &Value, from: &str, to: &str) -> Value {
-        if let Some(custom) = &self.0.resource.custom {
-            let places = self.custom_version(custom, from).zip(self.custom_version(custom, to));
-            let converted = places.map(|(from, to)| custom.family.turn(vec![object.clone()], from, to));
-            return converted.and_then(Result::ok).and_then(|mut list| list.pop()).unwrap_or_else(|| object.clone());
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, String> {
+        let Some(custom) = &self.0.resource.custom else { return Ok(self.convert_built_in(object, from, to)) };
+        match self.custom_version(custom, from).zip(self.custom_version(custom, to)) {
+            Some((from, to)) => {
+                custom.family.turn(object.clone(), from, to).map_err(|status| status.message().to_owned())
+            }
+            None => Ok(object.clone()),
         }
-        let mut object = object.clone();
-        if let (Some(from), Some(to)) = (self.resource(from), self.resource(to))
-            && !Arc::ptr_eq(from, to)
-        {
-            schema::sparse(&from.schemas, from.schema, &mut object);
-            versions::convert(from, to, &mut object);
-            answer::complete(to, &mut object);
-        }
-        object
+    }
+
+    /// Each version of a custom resource knows of itself alone what is left alone.
+    fn reset_everywhere(&self) -> bool {
+        self.0.resource.custom.is_none()
     }
 
     /// Of a custom resource all versions must be known in which somebody has written.
@@ -341,6 +364,10 @@ fn refused(error: &ApplyError, live: &Value, config: &Value) -> Status {
         ApplyError::LiveMisfit(problem) => {
             Status::internal(format!("failed to create typed live object ({}): {problem}", described(live)))
         }
+        ApplyError::UnownedMisfit(problem) => Status::internal(format!(
+            "failed to create manager for existing fields: failed to convert new object ({}) to smd typed: {problem}",
+            described(live)
+        )),
         ApplyError::Lost(problem) => Status::internal(problem.clone()),
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.each().into_iter().map(|conflict| Cause {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     Call, Writer, apply,
     create::{ingest, outgoing},
-    decode,
+    decode, read,
     update::{answer, check_names},
 };
 use crate::{
@@ -73,7 +73,12 @@ pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
         check_grant(call, &new, Some(existing))?;
         Ok(new)
     });
-    let made = || patch.as_ref().ok()?.made(&call.resource, &call.read(&*call.existing().ok()?).ok()?);
+    let made = || {
+        patch
+            .as_ref()
+            .ok()?
+            .made(&call.resource, &read(&call.shared.registry, &call.resource, &*call.existing().ok()?).ok()?)
+    };
     answer(call, change.await.map_err(|status| status.in_terms_of(made))?)
 }
 

@@ -22,7 +22,7 @@ use crate::{answer as form, body::Body, request::WriteOptions, status::Status};
 /// Answers a request for a part of an object.
 pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     match (call.path.subresource.as_deref().unwrap_or_default(), call.verb) {
-        ("scale", Verb::Get) => scale::get(&call),
+        ("scale", Verb::Get) => scale::get(&call).await,
         ("scale", Verb::Update) => scale::update(&call, &body, warnings).await,
         ("scale", Verb::Patch) if apply::is_apply(&call.content_type) => apply::apply(&call, &body, warnings).await,
         ("scale", Verb::Patch) => scale::patch(&call, &body, warnings).await,

@@ -14,12 +14,13 @@ use super::{
     get::{POLL, revision, wait_for},
     is_as_stored,
     list::{Filter, select},
-    read, read_custom,
+    read, rows_of,
 };
 use crate::{
     answer::{self, Include, TableView},
     body::Body,
-    object::{Opening, Stored},
+    definitions::settled,
+    object::{Opening, SPACE_ANNOTATION, Stored},
     objects::Watcher,
     protobuf,
     registry::Resource,
@@ -122,15 +123,19 @@ struct Feed {
 
 /// How many bytes of events are sent at a time.
 const PIECE: usize = 64 << 10;
+/// How many objects that are there already are read at a time: those to be converted are converted together.
+const TOGETHER: usize = 100;
 
 impl Feed {
     async fn next(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
-        while out.len() < PIECE {
-            let Some(object) = self.initial.next() else { break };
-            self.renderer.event(&mut out, "ADDED", &object, object.modified());
+        while out.len() < PIECE && self.initial.len() > 0 && !self.ended {
+            let added = |object: Arc<Object>| Told { kind: "ADDED", revision: object.modified(), object };
+            let told: Vec<Told> = self.initial.by_ref().take(TOGETHER).map(added).collect();
+            let written = self.renderer.write(&mut out, || told.clone()).await;
+            self.go_on(&mut out, written);
         }
-        if self.initial.len() == 0 && std::mem::take(&mut self.mark_initial_end) {
+        if self.initial.len() == 0 && !self.ended && std::mem::take(&mut self.mark_initial_end) {
             self.renderer.bookmark(&mut out, self.from, true);
         }
         while out.is_empty() && !self.ended {
@@ -147,7 +152,7 @@ impl Feed {
         let bookmark = self.bookmark.unwrap_or(self.deadline);
         tokio::select! {
             biased;
-            watched = watcher.next() => self.tell(out, watched),
+            watched = watcher.next() => self.tell(out, watched).await,
             () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {
                 if Instant::now() >= self.deadline {
                     self.ended = true;
@@ -180,11 +185,15 @@ impl Feed {
         }
     }
 
-    fn tell(&mut self, out: &mut Vec<u8>, watched: Result<Watched, WatchError>) {
+    async fn tell(&mut self, out: &mut Vec<u8>, watched: Result<Watched, WatchError>) {
         let mut watched = Some(watched);
         while let Some(next) = watched {
             match next {
-                Ok(Watched::Event(event)) => self.renderer.change(out, &event),
+                Ok(Watched::Event(event)) => {
+                    let filter = self.renderer.filter.clone();
+                    let written = self.renderer.write(out, || told(&filter, &event).into_iter().collect()).await;
+                    self.go_on(out, written);
+                }
                 Ok(Watched::Progress(_)) => {}
                 Err(WatchError::Compacted { requested, oldest }) => {
                     let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
@@ -197,9 +206,16 @@ impl Feed {
                 }
             }
             watched = match &mut self.watcher {
-                Some(watcher) if out.len() < PIECE => watcher.try_next().transpose(),
+                Some(watcher) if out.len() < PIECE && !self.ended => watcher.try_next().transpose(),
                 _ => None,
             };
+        }
+    }
+
+    /// Ends the watch when something cannot be told: it would be missed.
+    fn go_on(&mut self, out: &mut Vec<u8>, written: Result<(), Status>) {
+        if let Err(status) = written {
+            self.fail(out, &status.into_internal_error());
         }
     }
 
@@ -209,11 +225,32 @@ impl Feed {
     }
 }
 
+/// Something to tell: what has happened to which object.
+#[derive(Clone)]
+struct Told {
+    kind: &'static str,
+    object: Arc<Object>,
+    revision: Revision,
+}
+
+/// What a change is to whoever watches what a filter lets through: objects come into it, change there, and leave.
+fn told(filter: &Filter, event: &Event) -> Option<Told> {
+    let before = event.previous.as_ref().filter(|object| filter.matches(object));
+    let now = Some(&event.object).filter(|object| !object.is_deletion() && filter.matches(object));
+    let (kind, object) = match (before, now) {
+        (None, Some(object)) => ("ADDED", object),
+        (Some(_), Some(object)) => ("MODIFIED", object),
+        (Some(previous), None) => ("DELETED", previous),
+        (None, None) => return None,
+    };
+    Some(Told { kind, object: object.clone(), revision: event.revision() })
+}
+
 /// Writes events in the form the client asked for.
 struct Renderer {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
-    filter: Filter,
+    filter: Arc<Filter>,
     encoding: Encoding,
     form: Form,
     view: TableView,
@@ -231,7 +268,7 @@ impl Renderer {
         Ok(Self {
             shared: call.shared.clone(),
             resource: call.resource.clone(),
-            filter,
+            filter: Arc::new(filter),
             encoding: call.accepted.encoding,
             form,
             view: call.table_view()?,
@@ -240,39 +277,56 @@ impl Renderer {
         })
     }
 
-    /// What a change is to this watcher: objects come into what it watches, change there, and leave.
-    fn change(&mut self, out: &mut Vec<u8>, event: &Event) {
-        let before = event.previous.as_deref().filter(|object| self.filter.matches(object));
-        let now = Some(&*event.object).filter(|object| !object.is_deletion() && self.filter.matches(object));
-        match (before, now) {
-            (None, Some(object)) => self.event(out, "ADDED", object, event.revision()),
-            (Some(_), Some(object)) => self.event(out, "MODIFIED", object, event.revision()),
-            (Some(previous), None) => self.event(out, "DELETED", previous, event.revision()),
-            (None, None) => {}
+    /// Writes what there is to tell. To find that out, and to show it, objects may have to be converted, which can fail.
+    async fn write(&mut self, out: &mut Vec<u8>, find: impl Fn() -> Vec<Told>) -> Result<(), Status> {
+        if self.resource.custom.is_none() {
+            find().iter().for_each(|told| self.event(out, told, None));
+            return Ok(());
         }
+        let shown = settled(&self.shared, || {
+            // All are tried before the first failure counts.
+            let shown: Vec<Result<_, Status>> = find().into_iter().map(|told| Ok((self.shown(&told)?, told))).collect();
+            shown.into_iter().collect::<Result<Vec<_>, Status>>()
+        });
+        for (value, told) in shown.await? {
+            self.event(out, &told, value);
+        }
+        Ok(())
     }
 
-    fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object, revision: Revision) {
-        let Some(stored) = Stored::of(object).map(|stored| stored.at(revision)) else { return };
-        let space = self.all_spaces.then(|| object.key().space());
-        // Conversion may ask a server elsewhere, and fail.
-        let converted = match &self.resource.custom {
-            Some(custom) if !is_as_stored(&self.resource, &stored) => match read_custom(custom, [object]) {
-                Ok(mut values) => values.pop(),
-                Err(status) => return self.frame(out, "ERROR", |_, out| out.extend_from_slice(&status.to_json())),
-            },
-            _ => None,
-        };
-        self.frame(out, kind, |this, out| match this.form.shape {
+    /// A custom resource as its space shows it, if that is not as it is stored.
+    fn shown(&self, told: &Told) -> Result<Option<Value>, Status> {
+        let Some(stored) = Stored::of(&told.object) else { return Ok(None) };
+        let own = self.filter.places.resource_of(&told.object).unwrap_or_else(|| self.resource.clone());
+        let as_stored = is_as_stored(&own, &stored) && own.kind == self.resource.kind;
+        let whole = matches!(self.form.shape, Shape::Whole);
+        if (whole && as_stored) || matches!(self.form.shape, Shape::Metadata) {
+            return Ok(None);
+        }
+        let mut value = read(&self.shared.registry, &own, &told.object)?;
+        if self.all_spaces {
+            value["metadata"]["annotations"][SPACE_ANNOTATION] = told.object.key().space().into();
+        }
+        Ok(Some(value))
+    }
+
+    /// Writes an event. `shown` is the object if it is not as it is stored.
+    fn event(&mut self, out: &mut Vec<u8>, told: &Told, shown: Option<Value>) {
+        let Some(stored) = Stored::of(&told.object).map(|stored| stored.at(told.revision)) else { return };
+        let space = self.all_spaces.then(|| told.object.key().space());
+        self.frame(out, told.kind, |this, out| match this.form.shape {
             Shape::Metadata if answer::is_whole_metadata(&this.resource) => {
                 stored.write_partial(out, &this.opening, space);
             }
-            Shape::Whole if is_as_stored(&this.resource, &stored) => stored.write(out, &this.opening, space),
+            Shape::Whole if shown.is_none() && is_as_stored(&this.resource, &stored) => {
+                stored.write(out, &this.opening, space);
+            }
             _ => {
-                let read = || read(&this.shared.registry, &this.resource, object).unwrap_or_default();
-                let mut value = converted.unwrap_or_else(read);
-                value["metadata"]["resourceVersion"] = revision.to_string().into();
-                this.value(out, &value);
+                let resource = rows_of(&this.shared.registry, &this.resource, this.form, &this.view).clone();
+                let read = || read(&this.shared.registry, &resource, &told.object).unwrap_or_default();
+                let mut value = shown.unwrap_or_else(read);
+                value["metadata"]["resourceVersion"] = told.revision.to_string().into();
+                this.value(out, &resource, &value);
             }
         });
     }
@@ -290,16 +344,15 @@ impl Renderer {
         out.extend_from_slice(b"}\n");
     }
 
-    fn value(&mut self, out: &mut Vec<u8>, object: &Value) {
+    fn value(&mut self, out: &mut Vec<u8>, resource: &Resource, object: &Value) {
         let shaped = match self.form.shape {
             Shape::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table =
-                    answer::table(&self.resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
+                let table = answer::table(resource, std::slice::from_ref(object), &metadata, self.form, &self.view);
                 self.view.columns = false;
                 table.unwrap_or_default()
             }
-            Shape::Metadata => answer::partial(&self.resource, object, self.form),
+            Shape::Metadata => answer::partial(resource, object, self.form),
             _ => object.clone(),
         };
         // Writing values to memory cannot fail.
@@ -312,10 +365,11 @@ impl Renderer {
         if initial_end {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        answer::complete(&self.resource, &mut object);
+        let resource = self.resource.clone();
+        answer::complete(&resource, &mut object);
         // A table has no other place for what a bookmark says.
         let include = std::mem::replace(&mut self.view.include, Include::Metadata);
-        self.frame(out, "BOOKMARK", |this, out| this.value(out, &object));
+        self.frame(out, "BOOKMARK", |this, out| this.value(out, &resource, &object));
         self.view.include = include;
     }
 }

@@ -8,6 +8,8 @@ use serde_json::Value;
 use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
 use crate::{
     answer,
+    custom::numbers,
+    definitions::{Custom, settled},
     field::FieldError,
     kinds,
     object::{self, Metadata, SPACE_ANNOTATION, Written},
@@ -45,6 +47,20 @@ pub(crate) enum Change {
     /// It is gone; this is what it was last.
     Deleted(Value),
 }
+
+/// A change that was decided on.
+struct Decided {
+    old: Value,
+    /// The new object, complete.
+    new: Value,
+    /// What is stored for it, if that is known.
+    content: Option<Content>,
+    /// Whether nothing changes.
+    same: bool,
+}
+
+/// The mark of what was not written by a schema as it stands.
+const UNMARKED: u64 = 0;
 
 /// How often a write is tried again when somebody else was faster.
 const ATTEMPTS: usize = 16;
@@ -89,7 +105,9 @@ impl<'a> Writer<'a> {
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        if metadata.text("resourceVersion") != "0" {
+        // What is only tried out is answered with a version that is none.
+        let tried = self.dry_run && metadata.text("resourceVersion").parse::<u64>().is_err();
+        if metadata.text("resourceVersion") != "0" && !tried {
             metadata.remove("resourceVersion");
         }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -103,19 +121,32 @@ impl<'a> Writer<'a> {
         }
         let own_name = metadata.text("name").to_owned();
         if let Some(owner) = &self.owner {
-            owner.create(&mut object).map_err(|causes| Status::invalid(kind(self.shown), &own_name, causes))?;
+            object = settled(self.shared, || {
+                let mut object = object.clone();
+                let refuse = |causes| Status::invalid(kind(self.shown), &own_name, causes);
+                owner.create(&mut object).map_err(refuse).map(|()| object)
+            })
+            .await?;
         }
         self.place().fill(&mut object)?;
         let mut metadata = Metadata::of(&mut object);
         metadata.set("uid", crate::random::uid()?);
         metadata.set("creationTimestamp", now);
         let generated = metadata.text("name").is_empty() && !metadata.text("generateName").is_empty();
+        // Limits need no name.
+        if metadata.text("name").is_empty() && !generated && self.resource.kind == "LimitRange" {
+            metadata.set("name", crate::random::uid()?);
+        }
         if !generated {
             return self.create_named(object, warnings).await;
         }
         for attempt in 0.. {
             let mut metadata = Metadata::of(&mut object);
-            let name = crate::random::name(metadata.text("generateName"))?;
+            // What is an address cannot go on with random letters.
+            let name = match self.resource.kind.as_str() {
+                "IPAddress" => metadata.text("generateName").to_owned(),
+                _ => crate::random::name(metadata.text("generateName"))?,
+            };
             metadata.set("name", name);
             match self.create_named(object.clone(), warnings).await {
                 Err(status) if status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
@@ -137,7 +168,11 @@ impl<'a> Writer<'a> {
                 self.refuse(&name, verdict.errors)?;
                 warnings.extend(verdict.warnings);
             }
-            None => self.refuse(&name, kinds::validate_create(self.resource, self.shown, &object))?,
+            None => {
+                let mut errors = self.place().unadministered(&object);
+                errors.extend(kinds::validate_create(self.resource, self.shown, &object));
+                self.refuse(&name, errors)?;
+            }
         }
         self.place().judge(&object, None)?;
         warnings.extend(kinds::warnings(self.resource, &object, None));
@@ -151,8 +186,16 @@ impl<'a> Writer<'a> {
                 return Err(self.exists(&existing, &name));
             }
             // What a custom resource is shows when it is stored.
-            let custom = self.resource.custom.as_ref().map(|_| self.content(&mut object)).transpose()?;
+            let custom = match &self.resource.custom {
+                Some(_) => {
+                    let content;
+                    (object, content) = settled(self.shared, || self.content(object.clone())).await?;
+                    Some(content)
+                }
+                None => None,
+            };
             if self.dry_run {
+                self.allocation().try_out(&asked, &mut object, None);
                 return Ok(object);
             }
             self.allocation().settle(&asked, &mut object, None)?;
@@ -225,18 +268,31 @@ impl<'a> Writer<'a> {
         change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
         noted: &mut Vec<String>,
     ) -> Result<Option<Change>, Status> {
-        let old = self.read(existing)?;
-        let mut new = change(&old, noted)?;
-        if let Some(owner) = &self.owner {
-            // Four checks of the real server find it in turn, and each lists it.
-            let refuse = |causes: Vec<Cause>| {
-                Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
-            };
-            owner.update(&old, &mut new).map_err(refuse)?;
-        }
-        self.check_version(&new, existing, name)?;
-        let mut new = self.prepare(new, &old, name, noted)?;
-        self.replace(existing, old, &mut new).await
+        let decided = settled(self.shared, || {
+            noted.clear();
+            let old = self.read(existing)?;
+            let mut new = change(&old, noted)?;
+            if let Some(owner) = &self.owner {
+                // Four checks of the real server find it in turn, and each lists it.
+                let refuse = |causes: Vec<Cause>| {
+                    Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
+                };
+                owner.update(&old, &mut new).map_err(refuse)?;
+            }
+            self.check_version(&new, existing, name)?;
+            self.decided(self.prepare(new, &old, name, noted)?, old, existing)
+        });
+        self.replace(existing, decided.await?).await
+    }
+
+    /// A change, with what is stored for it if that takes a conversion.
+    fn decided(&self, new: Value, old: Value, existing: &Object) -> Result<Decided, Status> {
+        let Some(custom) = &self.resource.custom else {
+            return Ok(Decided { same: object::same_but_for_times(&old, &new), old, new, content: None });
+        };
+        let (new, content) = self.content(new)?;
+        let same = object::same_but_for_times(&old, &new) && is_kept(custom, existing, &content)?;
+        Ok(Decided { same, old, new, content: Some(content) })
     }
 
     /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
@@ -245,17 +301,19 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = self.read(&existing)?;
-            let mut new = old.clone();
-            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
-            change(&mut new);
-            schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
-            if let Some(owner) = &self.owner {
-                // The managers are those that were there.
-                let _ = owner.update(&old, &mut new);
-            }
-            let mut new = self.prepare(new, &old, name, &mut Vec::new())?;
-            if let Some(change) = self.replace(&existing, old, &mut new).await? {
+            let decided = settled(self.shared, || {
+                let old = self.read(&existing)?;
+                let mut new = old.clone();
+                schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+                change(&mut new);
+                schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
+                if let Some(owner) = &self.owner {
+                    // The managers are those that were there.
+                    let _ = owner.update(&old, &mut new);
+                }
+                self.decided(self.prepare(new, &old, name, &mut Vec::new())?, old, &existing)
+            });
+            if let Some(change) = self.replace(&existing, decided.await?).await? {
                 return Ok(change);
             }
         }
@@ -338,7 +396,9 @@ impl<'a> Writer<'a> {
         if self.subresource.is_none() {
             self.place().judge(&new, Some(&sparse_old))?;
         }
-        if !self.dry_run {
+        if self.dry_run {
+            self.allocation().try_out(&asked, &mut new, Some(&sparse_old));
+        } else {
             self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
         }
         warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
@@ -347,27 +407,27 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
-    async fn replace(&self, existing: &Object, old: Value, new: &mut Value) -> Result<Option<Change>, Status> {
-        let custom = self.resource.custom.as_ref().map(|_| self.content(new)).transpose()?;
+    async fn replace(&self, existing: &Object, decided: Decided) -> Result<Option<Change>, Status> {
+        let Decided { old, mut new, content, same } = decided;
         // What is only tried out is answered with fields that are never stored.
-        if !self.dry_run && object::same_but_for_times(&old, new) {
+        if !self.dry_run && same {
             return Ok(Some(Change::None(old)));
         }
-        let content = custom.map_or_else(|| self.content(new), Ok)?;
+        let content = content.unwrap_or_else(|| object::encode(&new));
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
-        let gone = object::is_deleting(new) && crate::verbs::delete::nothing_holds(self.resource, new);
+        let gone = object::is_deleting(&new) && crate::verbs::delete::nothing_holds(self.resource, &new);
         let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
-        let batch = self.allocation().hold(batch, (!gone).then_some(&*new), Some(&old))?;
-        set_revision(new, existing.modified());
+        let batch = self.allocation().hold(batch, (!gone).then_some(&new), Some(&old))?;
+        set_revision(&mut new, existing.modified());
         if self.dry_run {
-            return Ok(Some(if gone { Change::Deleted(new.take()) } else { Change::Updated(new.take()) }));
+            return Ok(Some(if gone { Change::Deleted(new) } else { Change::Updated(new) }));
         }
         match self.shared.store.commit(batch).await {
-            Ok(_) if gone => Ok(Some(Change::Deleted(new.take()))),
+            Ok(_) if gone => Ok(Some(Change::Deleted(new))),
             Ok(committed) => {
-                set_revision(new, written_at(&committed));
-                Ok(Some(Change::Updated(new.take())))
+                set_revision(&mut new, written_at(&committed));
+                Ok(Some(Change::Updated(new)))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -379,21 +439,29 @@ impl<'a> Writer<'a> {
         super::read(&self.shared.registry, self.resource, existing)
     }
 
-    /// What is stored for an object. Custom resources may be stored in another version: what that does not know is gone
-    /// from the object too.
-    pub(super) fn content(&self, object: &mut Value) -> Result<Content, Status> {
-        let Some(custom) = &self.resource.custom else { return Ok(object::encode(object)) };
+    /// An object, and what is stored for it. Custom resources may be stored in another version: what that does not know is
+    /// gone from the object too.
+    pub(super) fn content(&self, mut object: Value) -> Result<(Value, Content), Status> {
+        let Some(custom) = &self.resource.custom else {
+            let content = object::encode(&object);
+            return Ok((object, content));
+        };
         let family = &custom.family;
-        let written = Written { version: &family.stored().name, mark: family.stored().mark };
+        let written = |mark| Written { version: &family.stored().name, mark };
+        numbers::write_plainly(&mut object);
         if custom.is_stored() {
             // It is shown as it would be read: with defaults also where a part cannot be written here.
-            custom.schema().default(object);
-            return Ok(object::encode_as(object, written));
+            custom.schema().default(&mut object);
+            let content = object::encode_as(&object, written(family.stored().mark));
+            return Ok((object, content));
         }
-        let stored = family.convert(vec![object.clone()], custom.version, family.storage)?;
-        let content = object::encode_as(stored.first().unwrap_or(&Value::Null), written);
-        *object = family.read(stored, family.storage, custom.version)?.pop().unwrap_or_default();
-        Ok(content)
+        let stored = family.convert(object, custom.version, family.storage)?;
+        // What was written in another version has the defaults of that: those of its own are filled in when it is read.
+        let mut whole = stored.clone();
+        family.stored().schema.default(&mut whole);
+        let mark = if whole == stored { family.stored().mark } else { UNMARKED };
+        let content = object::encode_as(&stored, written(mark));
+        Ok((family.read(stored, family.storage, custom.version)?, content))
     }
 
     fn place(&self) -> Place<'_> {
@@ -407,6 +475,19 @@ impl<'a> Writer<'a> {
         }
         Err(Status::invalid(kind(self.resource), name, errors.into_iter().map(Cause::from).collect()))
     }
+}
+
+/// Whether what would be stored for a custom resource is what is stored. One that looks the same in the version it is
+/// written in may still lose what that does not know, or be given what came since.
+fn is_kept(custom: &Custom, existing: &Object, content: &Content) -> Result<bool, Status> {
+    let family = &custom.family;
+    let before = stored(existing)?;
+    if custom.is_stored() && before.is_marked(custom.version().mark) {
+        return Ok(true);
+    }
+    let after = Object::detached(existing.key().clone(), existing.modified(), Some(content.clone()));
+    let after = stored(&after)?.parse("", "");
+    Ok(before.version() == family.stored().name && object::same_but_for_times(&before.parse("", ""), &after))
 }
 
 /// Namespaces as messages name them.

@@ -34,5 +34,7 @@ pub(crate) fn differences(want: &Value, got: &Value, at: &str) -> Vec<String> {
 
 fn short(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() < 400 { text } else { text.chars().take(400).chain(['…']).collect() }
+    // Cases that are not ours are looked at one by one.
+    let most = if std::env::var_os("REPLAY_CASES").is_some() { usize::MAX } else { 400 };
+    if text.chars().count() < most { text } else { text.chars().take(400).chain(['…']).collect() }
 }

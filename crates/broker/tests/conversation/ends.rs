@@ -1,6 +1,6 @@
 //! A source and an agent on a broker, with a cluster that applies everything at once.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
@@ -187,7 +187,7 @@ fn applied(bundle: &Bundle) -> ManifestWorkStatus {
 pub(crate) fn desired(id: &str, content: u64) -> Desired {
     let manifest = format!(r#"[{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{content}}}]"#);
     let manifests = serde_json::from_str(&manifest).unwrap();
-    let bundle = Arc::new(Bundle { manifests, ..Bundle::default() });
+    let bundle = Bundle { manifests, ..Bundle::default() }.into();
     Desired { id: id.parse().unwrap(), cluster: "cluster1".parse().unwrap(), name: id.into(), bundle }
 }
 

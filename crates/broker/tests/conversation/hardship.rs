@@ -1,7 +1,7 @@
 //! Brokers that go away, strangers who send rubbish, and sources that share the load.
 
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::atomic::Ordering::Relaxed,
     time::{Duration, Instant},
 };
 
@@ -204,7 +204,7 @@ async fn a_packet_the_broker_would_not_take_is_not_sent(kind: Kind) {
     let agent = agent(stage.config("agent.cluster1", "agent-client"), Dialect::Ocm, Memory::default()).await;
     let mut large = desired("large", 1);
     let manifest = format!(r#"[{{"metadata":{{"name":"a"}},"data":"{}"}}]"#, "x".repeat(30_000));
-    large.bundle = Arc::new(Bundle { manifests: serde_json::from_str(&manifest).unwrap(), ..Default::default() });
+    large.bundle = Bundle { manifests: serde_json::from_str(&manifest).unwrap(), ..Default::default() }.into();
     source.handle.call(move |source: &mut Source, now| ((), source.put(large, now).unwrap())).await.unwrap();
     source.counts("it is counted", |seen| seen.unsendable >= 1).await;
     source.put("small", 1).await;

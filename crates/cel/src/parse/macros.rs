@@ -66,6 +66,13 @@ impl Parser {
         if matches!(name, "optMap" | "optFlatMap") && args.len() == 2 {
             return self.expand_optional(position, name == "optMap", target, args);
         }
+        if self.names
+            && name == "bind"
+            && args.len() == 3
+            && matches!(&target.kind, ExprKind::Ident(space) if space == "cel")
+        {
+            return self.expand_bind(position, args);
+        }
         let call = Call { function: name.to_owned(), target: Some(Box::new(target)), args };
         self.make(Some(position), ExprKind::Call(call))
     }
@@ -198,20 +205,40 @@ impl Parser {
         let copy = self.copy(&target)?;
         let has_value = member(self, "hasValue", target)?;
         let init = member(self, "value", copy)?;
+        let fold = self.name_value(at, &name, init, body)?;
+        let some = if wrap { self.call(at, "optional.of", vec![fold])? } else { fold };
+        let none = self.call(at, "optional.none", Vec::new())?;
+        self.call(at, "_?_:_", vec![has_value, some, none])
+    }
+
+    /// `cel.bind(v, value, e)`: an expression in which a value has a name.
+    fn expand_bind(&mut self, position: u32, mut args: Vec<Expr>) -> Result<Expr> {
+        let body = args.pop().ok_or(Stop)?;
+        let init = args.pop().ok_or(Stop)?;
+        let name = match &args[..] {
+            [Expr { kind: ExprKind::Ident(name), .. }] => name.clone(),
+            _ => {
+                let at = args.first().and_then(|arg| self.positions.of(arg.id)).unwrap_or(position);
+                self.problem(at, "cel.bind() variable names must be simple identifiers");
+                return Err(Stop);
+            }
+        };
+        self.name_value(Some(position), &name, init, body)
+    }
+
+    /// A loop over nothing that gives a value a name.
+    fn name_value(&mut self, at: Option<u32>, name: &str, init: Expr, result: Expr) -> Result<Expr> {
         let fold = Fold {
             range: self.make(at, ExprKind::List(Vec::new()))?,
             variable: "#unused".to_owned(),
             variable2: None,
-            carried: name.clone(),
+            carried: name.to_owned(),
             init,
             condition: self.literal_at(at, Literal::Bool(false))?,
-            step: self.ident(at, &name)?,
-            result: body,
+            step: self.ident(at, name)?,
+            result,
         };
-        let fold = self.make(at, ExprKind::Fold(Box::new(fold)))?;
-        let some = if wrap { self.call(at, "optional.of", vec![fold])? } else { fold };
-        let none = self.call(at, "optional.none", Vec::new())?;
-        self.call(at, "_?_:_", vec![has_value, some, none])
+        self.make(at, ExprKind::Fold(Box::new(fold)))
     }
 
     fn variable_name(&mut self, arg: &Expr, position: u32) -> Result<String> {

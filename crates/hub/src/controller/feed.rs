@@ -18,6 +18,7 @@ pub(super) enum Topic {
     Policies,
     Clusters,
     Properties,
+    Bindings,
     Transforms,
     Collectors,
     Namespaces,

@@ -15,6 +15,7 @@ use orrery_works::{
     ClusterName, ResourceId,
     source::{Change, Desired, Effect},
 };
+use serde_json::json;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -27,9 +28,10 @@ use super::{
     feed::{Seen, Sight, Topic, Watch, space_of},
     path,
     space::{Space, Watched},
+    write,
 };
 use crate::{
-    delivery::{Claims, Properties, WorkChange},
+    delivery::{BindingChange, Claims, Properties, WorkChange},
     placement::GroupResource,
     preview::properties,
 };
@@ -218,6 +220,9 @@ impl Fleet {
                 for space in self.spaces.values_mut() {
                     space.delivery.set_cluster(&name, facts.0.clone(), facts.1.clone());
                 }
+                if self.clusters.is_empty() {
+                    self.make_room_for_properties();
+                }
                 self.clusters.insert(name, facts);
             }
             Sight::Deleted(object) => self.remove_cluster(&object.name_any()),
@@ -231,6 +236,17 @@ impl Fleet {
             }
             Sight::Failed { absent, error } => self.failed(Topic::Clusters, absent, &error),
         }
+    }
+
+    /// Makes the namespace of properties, once there is a cluster that can have some.
+    fn make_room_for_properties(&mut self) {
+        let (client, stop, counters) = (self.config.inventory.clone(), self.stop.clone(), Arc::clone(&self.counters));
+        self.tasks.spawn(async move {
+            let (kind, nothing) = (path::namespaces(), json!({}));
+            let attempt = || write::ensure(&client, &kind, "", PROPERTIES_NAMESPACE, &nothing, &nothing);
+            let failed = || Counters::add(&counters.failed_writes, 1);
+            write::persist("the namespace of properties", &stop, failed, attempt).await;
+        });
     }
 
     fn remove_cluster(&mut self, name: &str) {
@@ -287,6 +303,7 @@ impl Fleet {
                 space.delivery.set_properties(cluster, Some(properties.clone()));
             }
             for (topic, resource) in [
+                (Topic::Bindings, path::bindings()),
                 (Topic::Transforms, path::transforms()),
                 (Topic::Collectors, path::collectors()),
                 (Topic::Namespaces, path::namespaces()),
@@ -356,8 +373,6 @@ impl Fleet {
         if !self.complete && self.spaces.values().all(Space::is_loaded) {
             self.complete = self.changes.send(Change::Complete).await.is_ok();
         }
-        self.counters.frozen.store(self.frozen.len() as u64, Relaxed);
-        self.counters.errors.store(self.errors.values().map(Vec::len).sum::<usize>() as u64, Relaxed);
     }
 
     /// Takes in what is stored, and watches what is to be watched.
@@ -426,23 +441,24 @@ impl Fleet {
                 return;
             }
         }
-        for (binding, errors) in settled.errors {
-            let key = (Arc::clone(name), Arc::clone(&binding));
-            if settled.frozen.contains(&binding) {
+        for (binding, errors) in &settled.errors {
+            let key = (Arc::clone(name), Arc::clone(binding));
+            if settled.frozen.contains(binding) {
                 self.frozen.insert(key.clone());
             } else {
                 self.frozen.remove(&key);
             }
-            self.tell_errors(name, &binding, &errors).await;
-            self.errors.insert(key, errors);
+            self.errors.insert(key, errors.clone());
         }
-        for binding in settled.bindings.keys() {
+        for (binding, _) in settled.bindings.iter().filter(|(_, change)| **change == BindingChange::Removed) {
             let key = (Arc::clone(name), Arc::clone(binding));
-            let gone = self.spaces.get(name).is_none_or(|space| !space.bindings.contains_key(binding));
-            if gone {
-                self.errors.remove(&key);
-                self.frozen.remove(&key);
-            }
+            self.errors.remove(&key);
+            self.frozen.remove(&key);
+        }
+        self.counters.frozen.store(self.frozen.len() as u64, Relaxed);
+        self.counters.errors.store(self.errors.values().map(Vec::len).sum::<usize>() as u64, Relaxed);
+        for (binding, errors) in settled.errors {
+            self.tell_errors(name, &binding, &errors).await;
         }
     }
 

@@ -16,7 +16,7 @@ use super::{
     Counters,
     fleet::Fleet,
     path,
-    space::Space,
+    space::{ReturnedState, Space},
     store::{policy_of, says, status},
     write,
 };
@@ -76,7 +76,8 @@ impl Fleet {
         }
         let mut postponed = BTreeSet::new();
         for id in std::mem::take(&mut space.unreported) {
-            if settling && !space.all_reported(&id) && !space.returned.contains_key(&id) {
+            let is_known = space.returned.get(&id).is_some_and(|known| known.status.is_some());
+            if settling && !space.all_reported(&id) && !is_known {
                 postponed.insert(id);
                 continue;
             }
@@ -135,24 +136,24 @@ async fn tell_state(space: &mut Space, id: &ObjectId, stop: &CancellationToken, 
         }
     }
     space.reports.keep_only(id, |cluster| space.delivery.asked(id).any(|(_, _, to)| to.contains(cluster)));
-    let Some((resource, _)) = space.object(id) else {
-        space.returned.remove(id);
-        return;
-    };
+    let known = space.returned.get(id);
+    // A kind that no policy selects any more is not watched, but what was written to its objects is taken back.
+    let watched = space.object(id).map(|(resource, _)| resource);
+    let Some(resource) = watched.or(known.map(|known| &known.resource)).cloned() else { return };
     if STATELESS.contains(&resource.kind.as_str()) {
         return;
     }
     let states: Vec<Option<&Value>> =
         clusters.iter().map(|cluster| space.reports.get(id, cluster).map(|report| &*report.status)).collect();
-    let known = space.returned.get(id);
+    let written = known.and_then(|known| known.status.as_ref());
     let status = match returned(&resource.kind, wanted, &states) {
         Returned::Untouched if known.is_some() => json!({}),
         Returned::Untouched => return,
         // Nothing was heard yet: nothing is taken away either.
-        Returned::Status(_) if known.is_none() && states.iter().all(Option::is_none) => return,
+        Returned::Status(_) if written.is_none() && states.iter().all(Option::is_none) => return,
         Returned::Status(status) => status,
     };
-    if known == Some(&status) {
+    if written == Some(&status) {
         return;
     }
     let path = path::of(id, &resource.version);
@@ -161,7 +162,7 @@ async fn tell_state(space: &mut Space, id: &ObjectId, stop: &CancellationToken, 
         if wanted == Wanted::default() {
             space.returned.remove(id);
         } else {
-            space.returned.insert(id.clone(), status);
+            space.returned.insert(id.clone(), ReturnedState { resource, status: Some(status) });
         }
     }
 }

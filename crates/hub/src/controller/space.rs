@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{
     Client, ResourceExt,
     core::{ApiResource, DynamicObject},
@@ -25,7 +26,7 @@ use super::{
     write,
 };
 use crate::{
-    delivery::{self, Delivery, PolicyFacts},
+    delivery::{self, Delivery, PolicyFacts, joined},
     placement::{GroupResource, ObjectId, parts},
     preview::Sendable,
     status::{Reports, combine::Collector},
@@ -57,6 +58,8 @@ pub(super) struct Space {
     pub(super) collectors: BTreeMap<String, Collecting>,
     /// The Bindings that are stored.
     pub(super) bindings: BTreeMap<Arc<str>, Written>,
+    /// The further ledgers that are stored of each of them.
+    pub(super) further: BTreeMap<Arc<str>, Vec<String>>,
     /// CombinedStatuses that are stored, by namespace and name.
     pub(super) combined: BTreeSet<(String, String)>,
     pub(super) watched: BTreeMap<GroupResource, Watched>,
@@ -83,7 +86,15 @@ pub(super) struct Space {
     /// The kinds that can be sent, by group and kind.
     pub(super) sendable: BTreeMap<(String, String), Sendable>,
     /// The states that were written to objects.
-    pub(super) returned: BTreeMap<ObjectId, Value>,
+    pub(super) returned: BTreeMap<ObjectId, ReturnedState>,
+}
+
+/// A state that was written to an object.
+#[derive(Clone, Debug)]
+pub(super) struct ReturnedState {
+    pub(super) resource: ApiResource,
+    /// Not known when a program before this one wrote it.
+    pub(super) status: Option<Value>,
 }
 
 /// An object of which something was written.
@@ -139,6 +150,7 @@ impl Space {
             transforms: BTreeMap::new(),
             collectors: BTreeMap::new(),
             bindings: BTreeMap::new(),
+            further: BTreeMap::new(),
             combined: BTreeSet::new(),
             watched: BTreeMap::new(),
             awaited: BTreeSet::new(),
@@ -180,19 +192,17 @@ impl Space {
 
     /// Takes in what a program before this one stored.
     pub(super) async fn restore(&mut self) -> Result<(), kube::Error> {
-        let mut ledgers: BTreeMap<String, WorkLedgerSpec> = BTreeMap::new();
-        for ledger in list(&self.client, &path::ledgers()).await? {
-            if let Ok(spec) = WorkLedgerSpec::deserialize(&ledger["spec"]) {
-                ledgers.insert(spec.binding.clone(), spec);
-            }
-        }
+        let ledgers = self.ledgers().await?;
         for binding in list(&self.client, &path::bindings()).await? {
-            let (Some(name), Some((policy, part))) = (binding["metadata"]["name"].as_str(), owner(&binding)) else {
+            let (Some(name), Some(Owner { policy, uid, part })) =
+                (binding["metadata"]["name"].as_str(), owner(&binding))
+            else {
                 continue;
             };
-            self.bindings.insert(name.into(), Written::of_value(&binding));
-            let spec = BindingSpec::deserialize(&binding["spec"]).ok();
-            if let Some(facts) = self.facts(&policy) {
+            // One of a policy that is gone goes too, even if there is another policy of that name.
+            if let Some(facts) = self.facts(&policy).filter(|facts| *facts.uid == uid) {
+                self.bindings.insert(name.into(), Written::of_value(&binding));
+                let spec = BindingSpec::deserialize(&binding["spec"]).ok();
                 self.delivery.restore(&policy, part, &facts, spec, ledgers.get(name));
             }
         }
@@ -201,6 +211,27 @@ impl Space {
             self.combined.insert((text("namespace"), text("name")));
         }
         Ok(())
+    }
+
+    /// What is stored of each Binding's works. What no first ledger names was not written to its end, or is not needed any more.
+    async fn ledgers(&mut self) -> Result<BTreeMap<String, WorkLedgerSpec>, kube::Error> {
+        let mut stored: BTreeMap<String, WorkLedgerSpec> = BTreeMap::new();
+        for ledger in list(&self.client, &path::ledgers()).await? {
+            let name = ledger["metadata"]["name"].as_str().unwrap_or_default();
+            if let Ok(spec) = WorkLedgerSpec::deserialize(&ledger["spec"]) {
+                stored.insert(name.to_owned(), spec);
+            }
+        }
+        let first = stored.iter().filter(|(name, ledger)| **name == ledger.binding);
+        let whole: BTreeMap<_, _> =
+            first.map(|(name, ledger)| (name.clone(), joined(ledger, |name| stored.get(name)))).collect();
+        let named: BTreeSet<&String> = whole.values().flat_map(|ledger| &ledger.further).collect();
+        for name in stored.keys().filter(|name| !whole.contains_key(*name) && !named.contains(name)) {
+            write::delete(&self.client, &path::object(&path::ledgers(), "", name)).await?;
+        }
+        let further = whole.iter().map(|(binding, ledger)| (binding.as_str().into(), ledger.further.clone()));
+        self.further = further.collect();
+        Ok(whole)
     }
 
     fn facts(&self, policy: &str) -> Option<PolicyFacts> {
@@ -311,6 +342,14 @@ impl Space {
                     known.written = written;
                 }
             }
+            Topic::Bindings => {
+                let written = Written::of(object);
+                let is_ours = |known: &Written| known.uid == written.uid && known.generation >= written.generation;
+                if self.bindings.get(&*name).is_some_and(|known| !is_ours(known)) {
+                    self.bindings.insert(name.as_str().into(), written);
+                    self.delivery.doubt_binding(&name);
+                }
+            }
             Topic::Namespaces => self.delivery.set_namespace(&name, object.labels().clone()),
             Topic::Definitions => self.rediscover = true,
             Topic::Objects(resource) => self.apply_object(resource, object),
@@ -332,6 +371,14 @@ impl Space {
             return;
         }
         watched.objects.insert(id.clone(), object.metadata.uid.as_deref().unwrap_or_default().into());
+        let is_ours = |entry: &ManagedFieldsEntry| {
+            entry.manager.as_deref() == Some(write::MANAGER) && entry.subresource.as_deref() == Some("status")
+        };
+        if object.managed_fields().iter().any(is_ours) && !self.returned.contains_key(&id) {
+            let returned = ReturnedState { resource: watched.resource.clone(), status: None };
+            self.returned.insert(id.clone(), returned);
+            self.unreported.insert(id.clone());
+        }
         let mut value = serde_json::to_value(object).unwrap_or_default();
         value["apiVersion"] = watched.resource.api_version.as_str().into();
         value["kind"] = watched.resource.kind.as_str().into();
@@ -349,6 +396,11 @@ impl Space {
                 self.collectors.remove(name);
                 self.collector_changed(name);
             }
+            Topic::Bindings => {
+                if self.bindings.remove(name).is_some() {
+                    self.delivery.doubt_binding(name);
+                }
+            }
             Topic::Namespaces => self.delivery.remove_namespace(name),
             Topic::Definitions => self.rediscover = true,
             Topic::Objects(resource) => {
@@ -365,6 +417,7 @@ impl Space {
     fn known(&self, topic: &Topic) -> Vec<(String, String)> {
         let plain = |name: &String| (String::new(), name.clone());
         match topic {
+            Topic::Bindings => self.bindings.keys().map(|name| plain(&name.to_string())).collect(),
             Topic::Transforms => self.transforms.keys().map(plain).collect(),
             Topic::Collectors => self.collectors.keys().map(plain).collect(),
             Topic::Namespaces => self.delivery.namespaces().map(|name| (String::new(), name.to_string())).collect(),
@@ -393,15 +446,19 @@ impl Space {
 }
 
 /// The policy that a Binding belongs to, and which part of it the Binding is.
-fn owner(binding: &Value) -> Option<(String, u32)> {
+struct Owner {
+    policy: String,
+    uid: String,
+    part: u32,
+}
+
+fn owner(binding: &Value) -> Option<Owner> {
     let owners = binding["metadata"]["ownerReferences"].as_array()?;
-    let policy = owners.iter().find(|owner| owner["kind"] == "BindingPolicy")?["name"].as_str()?;
+    let owner = owners.iter().find(|owner| owner["kind"] == "BindingPolicy")?;
+    let (policy, uid) = (owner["name"].as_str()?, owner["uid"].as_str()?);
     let name = binding["metadata"]["name"].as_str()?;
-    if name == policy {
-        return Some((policy.to_owned(), 1));
-    }
-    let part = name.strip_prefix(policy)?.strip_prefix("--")?.parse().ok()?;
-    (parts::name(policy, part) == name).then(|| (policy.to_owned(), part))
+    let part = if name == policy { 1 } else { name.strip_prefix(policy)?.strip_prefix("--")?.parse().ok()? };
+    (parts::name(policy, part) == name).then(|| Owner { policy: policy.to_owned(), uid: uid.to_owned(), part })
 }
 
 /// All objects of a kind, page by page. Nothing when there is no such kind.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Counters,
@@ -11,7 +12,7 @@ use super::{
     space::{Space, Written},
     write,
 };
-use crate::delivery::{BindingChange, Settled};
+use crate::delivery::{BindingChange, Ledgers, Settled};
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
@@ -21,56 +22,53 @@ impl Fleet {
         let (stop, counters) = (self.stop.clone(), Arc::clone(&self.counters));
         let failed = || Counters::add(&counters.failed_writes, 1);
         let Some(space) = self.spaces.get_mut(name) else { return false };
+        // A Binding says where works may be, its ledger what they were: should only one be written, then the ledger.
+        let (known, new): (Vec<_>, Vec<_>) =
+            settled.ledgers.iter().partition(|(binding, _)| space.bindings.contains_key(*binding));
+        for (binding, ledgers) in known {
+            store_ledgers(space, binding, ledgers, &stop, &failed).await;
+        }
         for (binding, change) in &settled.bindings {
             match change {
                 BindingChange::Spec { policy, spec } => {
                     let owner = space.policies.get(policy).map(|policy| Arc::clone(&policy.uid)).unwrap_or_default();
-                    let frame = json!({"metadata": {"ownerReferences": [{
-                        "apiVersion": path::policies().api_version, "kind": "BindingPolicy", "name": &**policy,
-                        "uid": &*owner, "controller": true, "blockOwnerDeletion": false,
-                    }]}});
                     let spec = serde_json::to_value(spec).unwrap_or_default();
-                    let fields = json!({"spec": {
-                        "workload": {
-                            "clusterScope": spec["workload"]["clusterScope"], "namespaceScope": spec["workload"]["namespaceScope"],
+                    // Its owner may be another policy than the one it was made for, of the same name.
+                    let fields = json!({
+                        "metadata": {"ownerReferences": [{
+                            "apiVersion": path::policies().api_version, "kind": "BindingPolicy", "name": &**policy,
+                            "uid": &*owner, "controller": true, "blockOwnerDeletion": false,
+                        }]},
+                        "spec": {
+                            "workload": {
+                                "clusterScope": spec["workload"]["clusterScope"],
+                                "namespaceScope": spec["workload"]["namespaceScope"],
+                            },
+                            "destinations": spec["destinations"],
                         },
-                        "destinations": spec["destinations"],
-                    }});
-                    let resource = path::bindings();
+                    });
+                    let (resource, frame) = (path::bindings(), json!({}));
                     let attempt = || write::ensure(&space.client, &resource, "", binding, &frame, &fields);
-                    match write::persist("a Binding", &stop, failed, attempt).await {
-                        Some(stored) => {
-                            space.bindings.insert(Arc::clone(binding), Written::of_value(&stored));
-                        }
-                        None if stop.is_cancelled() => return false,
-                        None => {}
+                    if let Some(stored) = write::persist("a Binding", &stop, failed, attempt).await {
+                        space.bindings.insert(Arc::clone(binding), Written::of_value(&stored));
                     }
                     space.policies_judged.insert(Arc::clone(policy));
                 }
                 BindingChange::Removed => {
                     let path = path::object(&path::bindings(), "", binding);
                     write::persist("a Binding", &stop, failed, || write::delete(&space.client, &path)).await;
-                    let path = path::object(&path::ledgers(), "", binding);
-                    write::persist("a WorkLedger", &stop, failed, || write::delete(&space.client, &path)).await;
                     space.bindings.remove(binding);
+                    let further = space.further.remove(binding).unwrap_or_default();
+                    for ledger in further.iter().map(String::as_str).chain([&**binding]) {
+                        delete_ledger(space, ledger, &stop, &failed).await;
+                    }
                 }
             }
         }
-        for (binding, ledger) in &settled.ledgers {
-            let owner = space.bindings.get(binding).map(|binding| Arc::clone(&binding.uid)).unwrap_or_default();
-            let frame = json!({"metadata": {"ownerReferences": [{
-                "apiVersion": path::bindings().api_version, "kind": "Binding", "name": &**binding, "uid": &*owner,
-            }]}});
-            let ledger = serde_json::to_value(ledger).unwrap_or_default();
-            let fields =
-                json!({"spec": {"binding": ledger["binding"], "boxes": ledger["boxes"], "kept": ledger["kept"]}});
-            let resource = path::ledgers();
-            let attempt = || write::ensure(&space.client, &resource, "", binding, &frame, &fields);
-            if write::persist("a WorkLedger", &stop, failed, attempt).await.is_none() && stop.is_cancelled() {
-                return false;
-            }
+        for (binding, ledgers) in new {
+            store_ledgers(space, binding, ledgers, &stop, &failed).await;
         }
-        true
+        !stop.is_cancelled()
     }
 
     /// Writes what is wrong with a Binding, if that is not what its status says.
@@ -100,6 +98,42 @@ impl Fleet {
             space.policies_judged.insert(policy);
         }
     }
+}
+
+/// Stores the ledgers of a Binding, the first one last; then nobody needs those that it named before.
+async fn store_ledgers(
+    space: &mut Space,
+    binding: &Arc<str>,
+    ledgers: &Ledgers,
+    stop: &CancellationToken,
+    failed: &impl Fn(),
+) {
+    let owner = space.bindings.get(binding).map(|binding| Arc::clone(&binding.uid)).unwrap_or_default();
+    let frame = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": path::bindings().api_version, "kind": "Binding", "name": &**binding, "uid": &*owner,
+    }]}});
+    let further = ledgers.further.iter().map(|(name, ledger)| (name.as_str(), ledger));
+    for (name, ledger) in further.chain([(&**binding, &ledgers.first)]) {
+        let ledger = serde_json::to_value(ledger).unwrap_or_default();
+        let fields = json!({"spec": {
+            "binding": ledger["binding"], "boxes": ledger["boxes"], "kept": ledger["kept"], "further": ledger["further"],
+        }});
+        let resource = path::ledgers();
+        let attempt = || write::ensure(&space.client, &resource, "", name, &frame, &fields);
+        write::persist("a WorkLedger", stop, failed, attempt).await;
+    }
+    if stop.is_cancelled() {
+        return;
+    }
+    let before = space.further.insert(Arc::clone(binding), ledgers.first.further.clone()).unwrap_or_default();
+    for name in before.iter().filter(|name| !ledgers.first.further.contains(name)) {
+        delete_ledger(space, name, stop, failed).await;
+    }
+}
+
+async fn delete_ledger(space: &Space, name: &str, stop: &CancellationToken, failed: &impl Fn()) {
+    let path = path::object(&path::ledgers(), "", name);
+    write::persist("a WorkLedger", stop, failed, || write::delete(&space.client, &path)).await;
 }
 
 /// A status with lists that are absent when they are empty.

@@ -14,6 +14,9 @@ use super::path;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_AT_MOST: Duration = Duration::from_secs(10);
 
+/// As whom the controller stands in the fields it wrote.
+pub(super) const MANAGER: &str = "orrery-hub";
+
 /// Asks for something and reads the answer.
 pub(super) async fn send(
     client: &Client,
@@ -23,7 +26,9 @@ pub(super) async fn send(
     body: Option<&Value>,
 ) -> Result<Value, kube::Error> {
     let body = body.map(|body| serde_json::to_vec(body).expect("a value can be written")).unwrap_or_default();
-    let request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
+    let writes = matches!(method, Method::POST | Method::PUT | Method::PATCH);
+    let uri = if writes { format!("{path}?fieldManager={MANAGER}") } else { path.to_owned() };
+    let request = Request::builder().method(method).uri(uri).header("Content-Type", content_type);
     client.request(request.body(body).map_err(kube::Error::HttpError)?).await
 }
 
@@ -68,9 +73,7 @@ pub(super) async fn ensure(
     if !namespace.is_empty() {
         object["metadata"]["namespace"] = namespace.into();
     }
-    for (field, value) in fields.as_object().into_iter().flatten() {
-        object[field] = without_nulls(value.clone());
-    }
+    merge_into(&mut object, fields);
     send(client, Method::POST, &path::collection(resource, namespace), "application/json", Some(&object)).await
 }
 
@@ -120,13 +123,16 @@ fn absent_as_none(answer: Result<Value, kube::Error>) -> Result<Option<Value>, k
     }
 }
 
-/// A merge removes what is null; what is made new must not have it.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
-        }
-        other => other,
+/// Does what an API server does with a merge: what is null is not there.
+fn merge_into(object: &mut Value, part: &Value) {
+    let Some(fields) = part.as_object() else {
+        *object = part.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        merge_into(&mut object[name], value);
     }
 }

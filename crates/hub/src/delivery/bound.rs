@@ -7,14 +7,15 @@ use std::{
 
 use orrery_api::{
     control::{BindingSpec, Modulation},
-    ledger::WorkLedgerSpec,
+    ledger::{KeptWork, WorkLedgerSpec},
 };
-use orrery_works::{Bundle, ContentHash};
+use orrery_works::Sealed;
 
 use super::{
     WorkChange,
     claims::{Claims, Holder},
     inventory::Inventory,
+    ledger::{self, Ledgers},
     objects::Objects,
     transforms::Transforms,
     work,
@@ -31,6 +32,7 @@ const MAX_RENDERED_BYTES: usize = 64 << 20;
 /// What surrounds a Binding.
 pub(super) struct Around<'a> {
     pub(super) limits: Limits,
+    pub(super) max_ledger_bytes: usize,
     pub(super) objects: &'a Objects,
     pub(super) transforms: &'a Transforms,
     pub(super) inventory: &'a Inventory,
@@ -52,11 +54,17 @@ pub(super) struct Dirt {
     pub(super) clusters: BTreeSet<Arc<str>>,
 }
 
+impl Dirt {
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.clusters.is_empty()
+    }
+}
+
 /// What came of looking at a Binding.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// The ledger as it must be stored before works are sent, when that changed.
-    pub(super) ledger: Option<WorkLedgerSpec>,
+    /// The ledgers as they must be stored before works are sent, when that changed.
+    pub(super) ledgers: Option<Ledgers>,
     pub(super) works: Vec<WorkChange>,
     /// How many works were rendered.
     pub(super) rendered: usize,
@@ -84,6 +92,12 @@ pub(super) struct Bound {
     shared: BTreeMap<u32, Content>,
     /// The last good state.
     works: BTreeMap<(u32, Arc<str>), Work>,
+    /// The destinations for which all works were looked at.
+    looked_at: Option<Arc<BTreeSet<Arc<str>>>>,
+    /// Where a program before this one may have sent works, until this one has looked at the Binding.
+    sent_to: BTreeSet<Arc<str>>,
+    /// Works that may exist and stay as they are, because nobody knows what they carry.
+    unseen: BTreeSet<(u32, Arc<str>)>,
     /// Everything must be rendered: nothing was yet, or changes were held back.
     stale: bool,
     frozen: bool,
@@ -91,10 +105,9 @@ pub(super) struct Bound {
 
 #[derive(Debug)]
 struct Work {
-    bundle: Arc<Bundle>,
+    bundle: Sealed,
     /// Its objects, sorted, as its manifests are.
     objects: Arc<[ObjectId]>,
-    hash: ContentHash,
     /// Whether the transport knows it since this program started.
     told: bool,
 }
@@ -102,9 +115,8 @@ struct Work {
 /// What a work carries.
 #[derive(Clone, Debug)]
 struct Content {
-    bundle: Arc<Bundle>,
+    bundle: Sealed,
     objects: Arc<[ObjectId]>,
-    hash: ContentHash,
 }
 
 /// Renders that are kept for a moment.
@@ -130,6 +142,9 @@ impl Bound {
             placed: BTreeMap::new(),
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
+            looked_at: None,
+            sent_to: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             stale: true,
             frozen: false,
         }
@@ -139,17 +154,17 @@ impl Bound {
     pub(super) fn restore(&mut self, spec: Option<BindingSpec>, ledger: Option<&WorkLedgerSpec>) {
         let workload = spec.iter().flat_map(|spec| [&spec.workload.cluster_scope, &spec.workload.namespace_scope]);
         self.stored = workload.flatten().map(|bound| ObjectId::from(&bound.object)).collect();
+        let destinations = spec.iter().flat_map(|spec| &spec.destinations);
+        self.sent_to = destinations.map(|cluster| cluster.cluster_id.as_str().into()).collect();
         self.spec = spec;
         let Some(ledger) = ledger else { return };
-        self.placed = work::placed(ledger);
+        self.placed = ledger::placed(ledger);
         for kept in &ledger.kept {
-            let Some(bundle) = work::unfold(kept).map(Arc::new) else { continue };
-            let hash = bundle.content_hash();
+            let Some(bundle) = ledger::unfold(kept).map(Sealed::from) else { continue };
             let objects: Arc<[ObjectId]> =
                 self.placed.iter().filter(|(_, number)| **number == kept.number).map(|(id, _)| id.clone()).collect();
             for cluster in &kept.clusters {
-                let (bundle, objects) = (Arc::clone(&bundle), Arc::clone(&objects));
-                let work = Work { bundle, objects, hash, told: false };
+                let work = Work { bundle: bundle.clone(), objects: Arc::clone(&objects), told: false };
                 self.works.insert((kept.number, cluster.as_str().into()), work);
             }
         }
@@ -265,14 +280,15 @@ impl Bound {
         }
         let too_large = self.sizes.values().any(|&bytes| bytes > around.limits.bytes);
         if too_large || !self.failures.is_empty() {
-            self.freeze(&mut told);
+            self.freeze(around.max_ledger_bytes, &mut told);
             return told;
         }
         let was_frozen = std::mem::replace(&mut self.frozen, false);
         self.stale = false;
+        self.sent_to.clear();
         let changed_boxes = self.pack(around.limits, is_dirty);
         if was_frozen || changed_boxes.moved {
-            told.ledger = Some(self.ledger(Vec::new()));
+            told.ledgers = Some(self.ledgers(Vec::new(), around.max_ledger_bytes));
         }
         self.render(&changed_boxes.numbers, &dirty_clusters, around, &rendered, &mut told);
         told
@@ -280,8 +296,9 @@ impl Bound {
 
     /// The Binding is gone: nothing of it is wanted anywhere.
     pub(super) fn remove(&mut self) -> Vec<WorkChange> {
-        let works = std::mem::take(&mut self.works);
-        works.into_keys().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
+        let mut keys = std::mem::take(&mut self.unseen);
+        keys.extend(std::mem::take(&mut self.works).into_keys());
+        keys.into_iter().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
     }
 
     /// Finds what is wrong with an object for some clusters, and how large it is.
@@ -320,8 +337,9 @@ impl Bound {
     }
 
     /// Holds changes back, and has the last good state remembered.
-    fn freeze(&mut self, told: &mut Told) {
+    fn freeze(&mut self, max_ledger_bytes: usize, told: &mut Told) {
         self.stale = true;
+        self.keep_unseen(told);
         let mut known = std::mem::take(&mut self.works);
         for ((number, cluster), work) in &mut known {
             if !std::mem::replace(&mut work.told, true) {
@@ -329,24 +347,26 @@ impl Bound {
             }
         }
         self.works = known;
-        if !self.frozen {
-            if self.works.is_empty() {
-                // It may have been sent by a program that ended before it could store it.
-                told.works.extend(self.unknown());
-            } else {
-                let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
-                // What was sent can be written.
-                told.ledger = Some(self.ledger(work::kept(works).unwrap_or_default()));
-            }
+        if !self.frozen && !self.works.is_empty() {
+            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
+            // What was sent can be written.
+            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
         }
         self.frozen = true;
     }
 
-    fn unknown(&self) -> Vec<WorkChange> {
+    /// Keeps what may have been sent by a program that ended before it could store it.
+    fn keep_unseen(&mut self, told: &mut Told) {
         let numbers: BTreeSet<u32> = self.placed.values().copied().collect();
-        let clusters = self.spec.iter().flat_map(|spec| &spec.destinations);
-        let keep = |cluster: &str, number| WorkChange::Keep(self.id(cluster, number));
-        clusters.flat_map(|cluster| numbers.iter().map(move |&number| keep(&cluster.cluster_id, number))).collect()
+        for cluster in std::mem::take(&mut self.sent_to) {
+            for &number in &numbers {
+                let key = (number, Arc::clone(&cluster));
+                if !self.works.contains_key(&key) {
+                    told.works.push(WorkChange::Keep(self.id(&cluster, number)));
+                    self.unseen.insert(key);
+                }
+            }
+        }
     }
 
     /// Gives every object a box. Answers which boxes have other contents, and whether any object has another box.
@@ -424,13 +444,29 @@ impl Bound {
                 self.want(number, cluster, content, told);
             }
         }
-        let unwanted =
-            |(number, cluster): &&(u32, Arc<str>)| !boxes.contains_key(number) || !destinations.contains(cluster);
-        let unwanted: Vec<_> = self.works.keys().filter(unwanted).cloned().collect();
-        for key in unwanted {
+        for key in self.unwanted(changed, &boxes) {
             self.works.remove(&key);
             told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
         }
+    }
+
+    /// The works that should not be any more. Only boxes that changed can be gone, and only other destinations leave clusters out.
+    fn unwanted(&mut self, changed: &BTreeSet<u32>, boxes: &BTreeMap<u32, Vec<ObjectId>>) -> BTreeSet<(u32, Arc<str>)> {
+        let unseen = std::mem::take(&mut self.unseen).into_iter().filter(|key| !self.works.contains_key(key));
+        let mut unwanted: BTreeSet<_> = unseen.collect();
+        let is_gone = |number: &u32| !boxes.contains_key(number);
+        let looked_at = self.looked_at.replace(Arc::clone(&self.destinations));
+        if looked_at.is_some_and(|destinations| Arc::ptr_eq(&destinations, &self.destinations)) {
+            for &number in changed.iter().filter(|number| is_gone(number)) {
+                let of_box = self.works.range((number, Arc::from(""))..).map(|(key, _)| key);
+                unwanted.extend(of_box.take_while(|(its, _)| *its == number).cloned());
+            }
+        } else {
+            let left_out =
+                |(number, cluster): &&(u32, Arc<str>)| is_gone(number) || !self.destinations.contains(cluster);
+            unwanted.extend(self.works.keys().filter(left_out).cloned());
+        }
+        unwanted
     }
 
     fn want(&mut self, number: u32, cluster: &Arc<str>, content: Content, told: &mut Told) {
@@ -442,12 +478,12 @@ impl Bound {
             }
             return;
         }
-        if self.works.get(&key).is_some_and(|work| work.told && work.hash == content.hash) {
+        if self.works.get(&key).is_some_and(|work| work.told && work.bundle == content.bundle) {
             return;
         }
         told.works.push(self.put(cluster, number, &content.bundle));
-        let Content { bundle, objects, hash } = content;
-        self.works.insert(key, Work { bundle, objects, hash, told: true });
+        let Content { bundle, objects } = content;
+        self.works.insert(key, Work { bundle, objects, told: true });
     }
 
     fn content(&self, ids: &[ObjectId], cluster: &str, around: &Around<'_>, rendered: &Rendered<'_>) -> Content {
@@ -464,17 +500,16 @@ impl Bound {
         };
         let carried: Vec<_> = ids.iter().filter_map(|id| Some((id, self.objects.get(id)?, json(id)?))).collect();
         let objects = carried.iter().map(|(id, _, _)| (*id).clone()).collect();
-        let bundle = Arc::new(work::bundle(carried.into_iter()));
-        let hash = bundle.content_hash();
-        Content { bundle, objects, hash }
+        let bundle = work::bundle(carried.into_iter()).into();
+        Content { bundle, objects }
     }
 
-    fn put(&self, cluster: &Arc<str>, number: u32, bundle: &Arc<Bundle>) -> WorkChange {
+    fn put(&self, cluster: &Arc<str>, number: u32, bundle: &Sealed) -> WorkChange {
         WorkChange::Put {
             id: self.id(cluster, number),
             cluster: Arc::clone(cluster),
             name: format!("{}-{number}", self.holder.binding).into(),
-            bundle: Arc::clone(bundle),
+            bundle: bundle.clone(),
             binding: Arc::clone(&self.holder.binding),
             number,
         }
@@ -484,8 +519,8 @@ impl Bound {
         work::id(&self.holder.space, &self.policy_uid, self.part, cluster, number)
     }
 
-    fn ledger(&self, kept: Vec<orrery_api::ledger::KeptWork>) -> WorkLedgerSpec {
-        WorkLedgerSpec { binding: self.holder.binding.to_string(), boxes: work::boxes(&self.placed), kept }
+    fn ledgers(&self, kept: Vec<KeptWork>, max_bytes: usize) -> Ledgers {
+        Ledgers::new(&self.holder.binding, ledger::boxes(&self.placed), kept, max_bytes)
     }
 }
 

@@ -5,18 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use orrery_api::{control::BindingSpec, ledger::WorkLedgerSpec};
+use orrery_api::control::BindingSpec;
 
-use super::{Around, Bound, Claims, Delivery, Dirt, Holder, PolicyDirt, WorkChange, claims};
+use super::{Around, Bound, Claims, Delivery, Dirt, Holder, Lately, Ledgers, PolicyDirt, WorkChange, claims};
 use crate::placement::{ObjectId, parts};
 
-/// What must be stored and sent, in this order: Bindings, ledgers, works, errors.
+/// What must be stored and sent: Bindings and ledgers, then works, then errors.
 #[derive(Debug, Default)]
 pub struct Settled {
     /// Bindings whose spec changed, by name.
     pub bindings: BTreeMap<Arc<str>, BindingChange>,
     /// Ledgers that changed, by the name of their Binding.
-    pub ledgers: BTreeMap<Arc<str>, WorkLedgerSpec>,
+    pub ledgers: BTreeMap<Arc<str>, Ledgers>,
     /// What clusters should have.
     pub works: Vec<WorkChange>,
     /// What is wrong with the Bindings that were looked at, by name.
@@ -52,6 +52,7 @@ impl Delivery {
             self.changes += 1;
             self.settle_policy(&policy, dirt, claims, &mut settled);
         }
+        self.lately = Lately::default();
         settled
     }
 
@@ -68,11 +69,18 @@ impl Delivery {
             let mut of_part = inside.remove(&part).unwrap_or_default();
             of_part.objects.extend(dirt.inside.objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
             of_part.clusters.extend(dirt.inside.clusters.iter().cloned());
+            if dirt.members {
+                self.add_lately(&bound, &mut of_part);
+            }
+            if !dirt.members && of_part.is_empty() {
+                self.bindings.insert(key, bound);
+                continue;
+            }
             self.claim(&bound, &mut of_part, claims, settled);
             let told = bound.update(&of_part, &self.around(claims));
             let name = Arc::clone(&bound.holder.binding);
-            if let Some(ledger) = told.ledger {
-                settled.ledgers.insert(Arc::clone(&name), ledger);
+            if let Some(ledgers) = told.ledgers {
+                settled.ledgers.insert(Arc::clone(&name), ledgers);
             }
             settled.works.extend(told.works);
             settled.rendered += told.rendered;
@@ -82,6 +90,16 @@ impl Delivery {
             settled.errors.insert(name, bound.errors(&self.around(claims)));
             self.bindings.insert(key, bound);
         }
+    }
+
+    /// What a Binding lost and got back since everything was settled may have changed in between.
+    fn add_lately(&self, bound: &Bound, dirt: &mut Dirt) {
+        let Lately { objects, clusters, resources } = &self.lately;
+        dirt.objects.extend(objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
+        if !resources.is_empty() {
+            dirt.objects.extend(bound.objects().keys().filter(|id| resources.contains(&id.resource)).cloned());
+        }
+        dirt.clusters.extend(clusters.iter().filter(|cluster| bound.destinations().contains(*cluster)).cloned());
     }
 
     /// A policy that was deleted, also one that was made anew under its name, takes its Bindings with it.
@@ -186,6 +204,7 @@ impl Delivery {
     fn around<'a>(&'a self, claims: &'a Claims) -> Around<'a> {
         Around {
             limits: self.config.limits,
+            max_ledger_bytes: self.config.max_ledger_bytes,
             objects: &self.objects,
             transforms: &self.transforms,
             inventory: &self.inventory,

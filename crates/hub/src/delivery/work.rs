@@ -1,21 +1,15 @@
-//! From rendered objects to works: ids, bundles, and the book of what must be remembered.
+//! From rendered objects to works: their ids and what they carry.
 
-use std::{collections::BTreeMap, fmt::Write, io::Read, sync::Arc};
+use std::{fmt::Write, sync::Arc};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use orrery_api::{
     control::Modulation,
-    ledger::{DEFLATE, KeptWork, LedgerBox, WorkLedgerSpec},
-    work::{Manifest, ManifestConfigOption, ManifestWorkSpec, ResourceIdentifier, UpdateStrategy},
+    work::{Manifest, ManifestConfigOption, ResourceIdentifier, UpdateStrategy},
 };
 use orrery_works::{Bundle, ResourceId};
 use sha2::{Digest, Sha256};
 
 use crate::{placement::ObjectId, status::feedback_rule};
-
-/// No honest content unfolds to more than this: the manifests of one work, and their settings.
-const MAX_UNFOLDED: u64 = 8 << 20;
 
 /// The id of a work. It follows from what the work is about, so that nothing needs to be remembered; the uid makes the works of a
 /// policy that is made anew others.
@@ -73,60 +67,4 @@ fn settings(id: &ObjectId, modulation: &Modulation) -> Option<ManifestConfigOpti
         update_strategy: modulation.create_only.then_some(create_only),
         ..ManifestConfigOption::default()
     })
-}
-
-/// The boxes of a ledger as they are stored.
-pub(super) fn boxes(placed: &BTreeMap<ObjectId, u32>) -> Vec<LedgerBox> {
-    let mut boxes: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for (id, &number) in placed {
-        let (group, resource) = (&id.resource.group, &id.resource.resource);
-        boxes.entry(number).or_default().push(format!("{group}/{resource}/{}/{}", id.namespace, id.name));
-    }
-    boxes.into_iter().map(|(number, objects)| LedgerBox { number, objects }).collect()
-}
-
-/// Which box each object of a stored ledger has.
-pub(super) fn placed(ledger: &WorkLedgerSpec) -> BTreeMap<ObjectId, u32> {
-    let mut placed = BTreeMap::new();
-    for found in &ledger.boxes {
-        for object in &found.objects {
-            let mut parts = object.splitn(4, '/');
-            if let (Some(group), Some(resource), Some(namespace), Some(name)) =
-                (parts.next(), parts.next(), parts.next(), parts.next())
-            {
-                placed.insert(ObjectId::new(group, resource, namespace, name), found.number);
-            }
-        }
-    }
-    placed
-}
-
-/// Content as a ledger keeps it, once for all clusters that have it.
-pub(super) fn kept<'a>(
-    works: impl Iterator<Item = (u32, &'a Arc<str>, &'a Arc<Bundle>)>,
-) -> Result<Vec<KeptWork>, serde_json::Error> {
-    let mut found: Vec<(u32, &Arc<Bundle>, Vec<String>)> = Vec::new();
-    for (number, cluster, bundle) in works {
-        let same = |known: &&mut (u32, &Arc<Bundle>, Vec<String>)| known.0 == number && Arc::ptr_eq(known.1, bundle);
-        match found.iter_mut().rev().take(8).find(same) {
-            Some((_, _, clusters)) => clusters.push(cluster.to_string()),
-            None => found.push((number, bundle, vec![cluster.to_string()])),
-        }
-    }
-    let keep = |(number, bundle, clusters): (u32, &Arc<Bundle>, Vec<String>)| {
-        let spec = ManifestWorkSpec::from(Bundle::clone(bundle));
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        serde_json::to_writer(&mut encoder, &spec)?;
-        let bytes = encoder.finish().map_err(serde_json::Error::io)?;
-        Ok(KeptWork { number, clusters, content: STANDARD.encode(bytes), encoding: DEFLATE.to_owned() })
-    };
-    found.into_iter().map(keep).collect()
-}
-
-/// The content that a ledger kept. What cannot be read is as good as not kept.
-pub(super) fn unfold(kept: &KeptWork) -> Option<Bundle> {
-    let bytes = STANDARD.decode(&kept.content).ok().filter(|_| kept.encoding == DEFLATE)?;
-    let mut json = Vec::new();
-    DeflateDecoder::new(bytes.as_slice()).take(MAX_UNFOLDED).read_to_end(&mut json).ok()?;
-    Some(Bundle::from(serde_json::from_slice::<ManifestWorkSpec>(&json).ok()?))
 }

@@ -7,9 +7,9 @@ use orrery_api::control::{BindingSpec, BoundObject, Destination, Modulation, Wor
 use super::{Answer, ObjectId, Resolution};
 use crate::pack::{Item, Limits, pack};
 
-/// What the list of one Binding may take: well below the size an API server accepts, since destinations, metadata and status
-/// are added.
-pub const MAX_WORKLOAD_BYTES: usize = 1024 * 1024;
+/// What the list of one Binding may take: a third of the size an API server accepts, since destinations and status are added, and
+/// for every entry a note of who wrote it that is as long as the entry.
+pub const MAX_WORKLOAD_BYTES: usize = 512 * 1024;
 
 /// The name of a part: the first has the policy's own name.
 pub fn name(policy: &str, part: u32) -> String {

@@ -200,3 +200,17 @@ fn annotations_of_a_cluster_are_properties() {
     let stage = check(change, 1, 1, 0);
     assert!(stage.sent().contains("east c east-noted"));
 }
+
+#[test]
+fn what_a_policy_loses_and_gets_back_at_once_is_sent_as_it_is_now() {
+    let mut stage = Stage::usual(crate::stage::NO_LIMIT);
+    stage.literal("configmaps/prod/a", "before");
+    stage.policy("other", 2, r#"{"clusterSelectors": [{}], "downsync": [{"resources": ["configmaps"]}]}"#);
+    stage.settle();
+    stage.delivery.remove_policy("other");
+    stage.delivery.remove_policy("all");
+    stage.literal("configmaps/prod/a", "after");
+    stage.policy("other", 2, r#"{"clusterSelectors": [{}], "downsync": [{"resources": ["configmaps"]}]}"#);
+    stage.settle();
+    assert_eq!(stage.sent(), crate::stage::texts(&["east a after", "west a after"]));
+}

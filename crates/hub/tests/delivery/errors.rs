@@ -1,6 +1,9 @@
 //! What cannot be rendered is told, and holds back its Binding; clusters keep the last good state.
 
-use orrery_hub::{delivery::WorkChange, pack::Limits};
+use orrery_hub::{
+    delivery::{Config, WorkChange},
+    pack::Limits,
+};
 
 use crate::stage::{NO_LIMIT, ONE_EACH, Stage, id, texts, told};
 
@@ -142,6 +145,104 @@ fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
     kept.sort();
     assert_eq!(kept, stage.works.keys().cloned().collect::<Vec<_>>());
     assert_eq!(settled.works.len(), 4);
+}
+
+/// Clusters whose works cannot be kept in one ledger.
+fn many() -> (Stage, Config) {
+    let config = Config { limits: ONE_EACH, max_ledger_bytes: 1000, ..Config::default() };
+    let mut stage = Stage::usual_with(config);
+    for name in ["a", "b", "c"] {
+        stage.template(&format!("configmaps/prod/{name}"), "{{.region}}");
+    }
+    stage.settle();
+    assert_eq!(stage.works.len(), 6);
+    (stage, config)
+}
+
+#[test]
+fn a_last_good_state_too_large_for_one_ledger_is_kept_in_several() {
+    let (mut stage, config) = many();
+    let before = stage.works.clone();
+    assert_eq!(stage.stored.ledgers.len(), 1);
+    stage.template("configmaps/prod/b", "{{.nope}}");
+    stage.settle();
+    assert!(stage.stored.ledgers.len() > 2, "{:?}", stage.stored.ledgers.keys());
+    for ledger in stage.stored.ledgers.values() {
+        let bytes = serde_json::to_vec(ledger).expect("JSON").len();
+        assert!(bytes < config.max_ledger_bytes + 200, "{bytes}");
+    }
+    let ledgers = stage.stored.ledgers.clone();
+    stage.template("configmaps/prod/c", "{{.never}}");
+    stage.settle();
+    assert_eq!(stage.stored.ledgers, ledgers, "another error moves nothing");
+
+    let mut next = stage.restarted(&[("all", 1)]);
+    next.works.clear();
+    fill(&mut next);
+    for name in ["a", "c"] {
+        next.template(&format!("configmaps/prod/{name}"), "{{.region}}");
+    }
+    next.template("configmaps/prod/b", "{{.nope}}");
+    next.settle();
+    assert_eq!(next.works, before);
+    next.template("configmaps/prod/b", "mended");
+    next.settle();
+    assert_eq!(next.stored.ledgers.keys().collect::<Vec<_>>(), ["all"], "what is not needed any more is gone");
+}
+
+#[test]
+fn of_a_book_that_was_not_written_to_its_end_nothing_is_believed_and_nothing_deleted() {
+    let (mut stage, _) = many();
+    let (before, unfrozen) = (stage.works.clone(), stage.stored.ledgers["all"].clone());
+    stage.template("configmaps/prod/b", "{{.nope}}");
+    stage.settle();
+    stage.stored.ledgers.insert("all".into(), unfrozen);
+    let mut next = stage.restarted(&[("all", 1)]);
+    fill(&mut next);
+    next.template("configmaps/prod/b", "{{.nope}}");
+    let settled = next.settle();
+    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Keep(_))));
+    next.complete();
+    assert_eq!(next.works, before);
+}
+
+#[test]
+fn of_a_book_with_a_page_missing_the_rest_is_believed() {
+    let (mut stage, _) = many();
+    let before = stage.works.clone();
+    stage.template("configmaps/prod/b", "{{.nope}}");
+    stage.settle();
+    let missing = stage.stored.ledgers["all"].further[0].clone();
+    stage.stored.ledgers.remove(&missing);
+    let mut next = stage.restarted(&[("all", 1)]);
+    fill(&mut next);
+    next.template("configmaps/prod/b", "{{.nope}}");
+    let settled = next.settle();
+    let kept = settled.works.iter().filter(|change| matches!(change, WorkChange::Keep(_))).count();
+    assert_eq!((kept + told(&settled).0, told(&settled).1), (6, 0));
+    assert!(kept > 0 && kept < 6, "{kept}");
+    next.complete();
+    assert_eq!(next.works, before);
+}
+
+#[test]
+fn what_was_kept_without_knowing_it_goes_when_it_is_not_wanted_any_more() {
+    let mut stage = stage();
+    let ledgers = stage.stored.ledgers.clone();
+    stage.template("configmaps/prod/a", "{{.nope}}");
+    stage.settle();
+    stage.stored.ledgers = ledgers;
+    let mut next = stage.restarted(&[("all", 1)]);
+    // One cluster left meanwhile. It keeps what it has for as long as changes are held back.
+    next.cluster("east", "region=east");
+    next.policy("all", 1, r#"{"clusterSelectors":[{}],"downsync":[{"resources":["*"]}]}"#);
+    next.template("configmaps/prod/a", "{{.nope}}");
+    next.settle();
+    next.complete();
+    assert_eq!(next.works, stage.works);
+    next.literal("configmaps/prod/a", "mended");
+    next.settle();
+    assert_eq!(next.sent(), texts(&["east a mended"]));
 }
 
 fn fill(stage: &mut Stage) {

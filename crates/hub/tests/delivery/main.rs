@@ -2,7 +2,9 @@
 
 mod changes;
 mod conflicts;
+mod divergences;
 mod errors;
+mod ledgers;
 mod preview;
 mod restart;
 mod stage;

@@ -1,11 +1,13 @@
 //! A program that starts anew tells the same works under the same ids, and stores nothing that is stored already.
 
-use orrery_hub::pack::Limits;
+use orrery_hub::{delivery::Config, pack::Limits};
 use proptest::prelude::*;
 
 use crate::stage::{Stage, Works, told};
 
-const FEW: Limits = Limits { bytes: 100_000, count: 3 };
+/// So little room that few objects make several works, Bindings and ledgers.
+const NARROW: Config =
+    Config { limits: Limits { bytes: 100_000, count: 3 }, max_binding_bytes: 1500, max_ledger_bytes: 600 };
 const POLICIES: [(&str, i64); 2] = [("p", 1), ("q", 2)];
 
 #[derive(Clone, Debug)]
@@ -121,7 +123,7 @@ proptest! {
 
     #[test]
     fn a_fresh_start_leads_where_changes_did(steps in prop::collection::vec(step(), 1..60)) {
-        let (mut stage, mut world) = (Stage::new(FEW), World::default());
+        let (mut stage, mut world) = (Stage::with_config("wds", NARROW), World::default());
         for step in &steps {
             world.note(step);
             apply(&mut stage, step);
@@ -139,5 +141,27 @@ proptest! {
             prop_assert_eq!(Some(errors), stage.errors.get(binding), "{}", binding);
         }
         prop_assert_eq!(told(&next.settle()), (0, 0));
+    }
+
+    #[test]
+    fn a_crash_in_the_middle_of_anything_leads_where_none_would(
+        steps in prop::collection::vec(step(), 1..60),
+        after in 0..40_usize,
+    ) {
+        let narrow = || Stage::with_config("wds", NARROW);
+        let (mut sound, mut crashed, mut world) = (narrow(), narrow(), World::default());
+        for step in &steps {
+            world.note(step);
+            apply(&mut sound, step);
+            apply(&mut crashed, step);
+        }
+        sound.settle();
+        crashed.settle_and_crash(after);
+
+        let mut next = crashed.restarted(&POLICIES);
+        world.tell(&mut next);
+        next.settle();
+        next.complete();
+        prop_assert_eq!(contents(&next.works), contents(&sound.works));
     }
 }

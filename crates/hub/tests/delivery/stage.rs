@@ -8,9 +8,11 @@ use std::{
 use jiff::Timestamp;
 use orrery_api::{control::BindingSpec, labels::Labels, ledger::WorkLedgerSpec};
 use orrery_hub::{
-    delivery::{BindingChange, Claims, Config, Delivery, PolicyFacts, Properties, Settled, WorkChange},
+    delivery::{
+        BindingChange, Claims, Config, Delivery, Ledgers, PolicyFacts, Properties, Settled, WorkChange, joined,
+    },
     pack::Limits,
-    placement::ObjectId,
+    placement::{ObjectId, parts},
 };
 use orrery_works::{Bundle, ResourceId};
 use serde_json::{Value, json};
@@ -23,6 +25,8 @@ pub(crate) struct Stage {
     pub(crate) stored: Stored,
     pub(crate) works: Works,
     pub(crate) errors: BTreeMap<String, Vec<String>>,
+    /// Works of which the transport was told since the program started.
+    pub(crate) told: BTreeSet<ResourceId>,
     config: Config,
     space: String,
     claims: Claims,
@@ -32,7 +36,22 @@ pub(crate) struct Stage {
 #[derive(Clone, Default)]
 pub(crate) struct Stored {
     pub(crate) bindings: BTreeMap<String, BindingSpec>,
+    /// Those that are named as their Bindings, and those that these name.
     pub(crate) ledgers: BTreeMap<String, WorkLedgerSpec>,
+}
+
+/// One thing that is to be done.
+enum Deed<'a> {
+    Ledger(&'a str, &'a WorkLedgerSpec),
+    /// What the first ledger of a Binding does not name any more.
+    ForgetLedgers(&'a str),
+    Binding(&'a str, &'a BindingChange),
+    Work(&'a WorkChange),
+}
+
+fn ledger_deeds<'a>(binding: &'a str, ledgers: &'a Ledgers) -> impl Iterator<Item = Deed<'a>> {
+    let further = ledgers.further.iter().map(|(name, ledger)| Deed::Ledger(name, ledger));
+    further.chain([Deed::Ledger(binding, &ledgers.first), Deed::ForgetLedgers(binding)])
 }
 
 /// What the transport was told: by id where, and what.
@@ -60,15 +79,22 @@ impl Stage {
     }
 
     pub(crate) fn in_space(space: &str, limits: Limits) -> Self {
-        let config = Config { limits, ..Config::default() };
+        Self::with_config(space, Config { limits, ..Config::default() })
+    }
+
+    pub(crate) fn with_config(space: &str, config: Config) -> Self {
         let delivery = Delivery::new(space, config);
-        let (stored, works, errors) = Default::default();
-        Self { delivery, stored, works, errors, config, space: space.into(), claims: Claims::default() }
+        let (stored, works, errors, told) = Default::default();
+        Self { delivery, stored, works, errors, told, config, space: space.into(), claims: Claims::default() }
     }
 
     /// A space with clusters `east` and `west`, namespaces `prod` (with a label) and `test`, and a policy `all` over everything.
     pub(crate) fn usual(limits: Limits) -> Self {
-        let mut stage = Self::new(limits);
+        Self::usual_with(Config { limits, ..Config::default() })
+    }
+
+    pub(crate) fn usual_with(config: Config) -> Self {
+        let mut stage = Self::with_config("wds", config);
         stage.cluster("east", "region=east");
         stage.cluster("west", "region=west");
         stage.delivery.set_namespace("prod", labels("stage=prod"));
@@ -127,46 +153,82 @@ impl Stage {
     /// Settles, and does what is to be done.
     pub(crate) fn settle_among(&mut self, claims: &mut Claims) -> Settled {
         let settled = self.delivery.settle(claims);
-        for (name, change) in &settled.bindings {
-            match change {
-                BindingChange::Spec { spec, .. } => {
-                    drop(self.stored.bindings.insert(name.to_string(), spec.clone()));
-                }
-                BindingChange::Removed => {
-                    self.stored.bindings.remove(&**name);
-                    self.stored.ledgers.remove(&**name);
-                    self.errors.remove(&**name);
-                }
-            }
+        self.carry_out(&settled, usize::MAX);
+        settled
+    }
+
+    /// Settles, and ends after so many of the things that are to be done.
+    pub(crate) fn settle_and_crash(&mut self, after: usize) {
+        let settled = self.delivery.settle(&mut std::mem::take(&mut self.claims));
+        self.carry_out(&settled, after);
+    }
+
+    /// Does what is to be done in the order in which the controller does it, up to a number of things.
+    fn carry_out(&mut self, settled: &Settled, most: usize) {
+        let mut deeds: Vec<Deed<'_>> = Vec::new();
+        let is_known = |name: &str| self.stored.bindings.contains_key(name);
+        for (name, ledgers) in settled.ledgers.iter().filter(|(name, _)| is_known(name)) {
+            deeds.extend(ledger_deeds(name, ledgers));
         }
-        for (name, ledger) in &settled.ledgers {
-            self.stored.ledgers.insert(name.to_string(), ledger.clone());
+        deeds.extend(settled.bindings.iter().map(|(name, change)| Deed::Binding(name, change)));
+        for (name, ledgers) in settled.ledgers.iter().filter(|(name, _)| !is_known(name)) {
+            deeds.extend(ledger_deeds(name, ledgers));
         }
-        for change in &settled.works {
-            match change {
-                WorkChange::Put { id, cluster, bundle, .. } => {
-                    assert_eq!(bundle.validate(), Ok(()));
-                    self.works.insert(id.clone(), (Arc::clone(cluster), Arc::clone(bundle)));
-                }
-                WorkChange::Keep(_) => {}
-                WorkChange::Delete(id) => assert!(self.works.remove(id).is_some(), "{id} is not there"),
-            }
+        deeds.extend(settled.works.iter().map(Deed::Work));
+        for deed in deeds.into_iter().take(most) {
+            self.do_one(deed);
         }
         self.errors.extend(settled.errors.iter().map(|(name, errors)| (name.to_string(), errors.clone())));
-        settled
+        for (name, _) in settled.bindings.iter().filter(|(_, change)| **change == BindingChange::Removed) {
+            self.errors.remove(&**name);
+        }
+    }
+
+    fn do_one(&mut self, deed: Deed<'_>) {
+        match deed {
+            Deed::Ledger(name, ledger) => drop(self.stored.ledgers.insert(name.to_owned(), ledger.clone())),
+            Deed::ForgetLedgers(name) => {
+                let named = self.stored.ledgers[name].further.clone();
+                self.stored
+                    .ledgers
+                    .retain(|other, ledger| other == name || ledger.binding != *name || named.contains(other));
+            }
+            Deed::Binding(name, BindingChange::Spec { spec, .. }) => {
+                drop(self.stored.bindings.insert(name.to_owned(), spec.clone()));
+            }
+            Deed::Binding(name, BindingChange::Removed) => {
+                self.stored.bindings.remove(name);
+                self.stored.ledgers.retain(|_, ledger| ledger.binding != *name);
+            }
+            Deed::Work(WorkChange::Put { id, cluster, bundle, .. }) => {
+                assert_eq!(bundle.validate(), Ok(()));
+                self.works.insert(id.clone(), (Arc::clone(cluster), Arc::clone(bundle.bundle())));
+                self.told.insert(id.clone());
+            }
+            Deed::Work(WorkChange::Keep(id)) => drop(self.told.insert(id.clone())),
+            Deed::Work(WorkChange::Delete(id)) => {
+                assert!(self.works.remove(id).is_some() || self.told.contains(id), "{id} is not there");
+            }
+        }
+    }
+
+    /// Everything that is desired was told: works that are not among it go.
+    pub(crate) fn complete(&mut self) {
+        self.works.retain(|id, _| self.told.contains(id));
     }
 
     /// Another program in the place of this one, which knows what was stored, and nothing else yet.
     pub(crate) fn restarted(&self, policies: &[(&str, i64)]) -> Self {
-        let mut next = Self::in_space(&self.space, self.config.limits);
+        let mut next = Self::with_config(&self.space, self.config);
         next.stored = self.stored.clone();
         next.works = self.works.clone();
         for (policy, second) in policies {
-            for (part, name) in [(1, (*policy).to_owned()), (2, format!("{policy}--2"))] {
+            for (part, name) in (1..20).map(|part| (part, parts::name(policy, part))) {
                 let spec = self.stored.bindings.get(&name).cloned();
                 if spec.is_some() {
-                    let ledger = self.stored.ledgers.get(&name);
-                    next.delivery.restore(policy, part, &policy_facts(policy, *second), spec, ledger);
+                    let ledgers = &self.stored.ledgers;
+                    let ledger = ledgers.get(&name).map(|first| joined(first, |name| ledgers.get(name)));
+                    next.delivery.restore(policy, part, &policy_facts(policy, *second), spec, ledger.as_ref());
                 }
             }
         }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use orrery_api::definitions::{ANSWERED, Definition, STORED};
 use orrery_apiserver::{Answers, Provided, Server, yaml};
-use orrery_hub::controller::{self, Counters, Links};
+use orrery_hub::{
+    controller::{self, Counters, Links},
+    pack,
+};
 use orrery_works::source::{Change, Effect};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -49,11 +52,18 @@ pub(super) fn definitions(desk: &Desk) -> anyhow::Result<Vec<Provided>> {
 
 impl Placement {
     /// Placement over the API of this hub, and how the source of works reaches it.
-    pub(super) fn prepare(server: &Server, clock: Clock, counters: Arc<Counters>, desk: Desk) -> (Self, OpenWishes) {
+    pub(super) fn prepare(
+        server: &Server,
+        limits: pack::Limits,
+        clock: Clock,
+        counters: Arc<Counters>,
+        desk: Desk,
+    ) -> (Self, OpenWishes) {
         let service = server.service();
         let everywhere = client::kube_in_process(service.clone(), "*");
         let space = Arc::new(move |space: &str| client::kube_in_process(service.clone(), space));
-        let config = controller::Config { clock, ..controller::Config::new(everywhere, space) };
+        let mut config = controller::Config { clock, ..controller::Config::new(everywhere, space) };
+        config.delivery.limits = limits;
         let (open, opened) = mpsc::channel(MAX_OPENED);
         let wishes: OpenWishes = Arc::new(move || {
             let (changes, told) = mpsc::channel(ON_THEIR_WAY);

@@ -316,7 +316,7 @@ mod tests {
             let manifest = format!(r#"[{{"metadata":{{"name":"a"}},"data":{content}}}]"#);
             let bundle = Bundle { manifests: serde_json::from_str(&manifest).unwrap(), ..Bundle::default() };
             let (id, cluster) = (id.parse().unwrap(), "cluster1".parse().unwrap());
-            let desired = Desired { id, cluster, name: "a".into(), bundle: Arc::new(bundle) };
+            let desired = Desired { id, cluster, name: "a".into(), bundle: bundle.into() };
             self.changes.send(Change::Put(desired)).await.unwrap();
         }
 

@@ -7,7 +7,7 @@ use orrery::client::{Client, Refusal};
 use orrery_apiserver::identity::User;
 use serde_json::{Value, json};
 
-use crate::hub::{CONTROL, EXPAND, Hub, labelled};
+use crate::stage::{BINDINGS, EXPAND, Hub, labelled};
 
 const PREVIEWS: &str = "/apis/control.orrery.io/v1alpha1/bindingpreviews";
 
@@ -99,7 +99,7 @@ async fn what_is_given_is_laid_over_what_is_stored() {
     hub.policy("web", labelled(&["configmaps", "services"], json!({}))).await;
     let mut placement = hub.placement();
     placement.until(&["c1 a east", "c2 a west"]).await;
-    hub.wait(&format!("{CONTROL}/bindings/web"), "a status", |binding| binding["status"].is_object()).await;
+    hub.wait(BINDINGS, "web", "a status", |binding| binding["status"].is_object()).await;
     let (all, _) = rows(&mut hub.client, json!({})).await;
     assert_eq!(shown(&all), ["a c1 Unchanged east", "a c2 Unchanged west"]);
 
@@ -233,7 +233,7 @@ async fn rights_are_those_of_whoever_asks() {
     assert_eq!(code, 403, "{message}");
     assert!(message.starts_with("spec.given[0]: bindingpolicies.control.kubestellar.io is forbidden"), "{message}");
     hub.policy("web", labelled(&["secrets", "configmaps"], json!({}))).await;
-    hub.wait(&format!("{CONTROL}/bindings/web"), "a status", |binding| binding["status"].is_object()).await;
+    hub.wait(BINDINGS, "web", "a status", |binding| binding["status"].is_object()).await;
     let (found, _) = rows(&mut joes, json!({"clusters": ["c1"]})).await;
     assert_eq!(shown(&found), ["m c1 Unchanged seen", "s c1 Unchanged -"]);
     assert_eq!((&found[1]["withheld"], found[1].get("manifest")), (&json!(true), None));

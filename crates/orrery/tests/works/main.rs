@@ -1,15 +1,20 @@
 //! Works through the real program: `orrery up` with its own broker and with a mosquitto, and clusters that are mosquitto's own
-//! clients.
+//! clients; from policies to works and back, and through crashes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 #[path = "../../../broker/tests/conversation/board.rs"]
 mod board;
+mod crash;
+#[path = "../../../broker/tests/conversation/ends.rs"]
+#[expect(dead_code, reason = "each test uses a part")]
+mod ends;
 #[path = "../support/hub.rs"]
 #[expect(dead_code, reason = "each test uses a part")]
 mod hub;
 mod outside;
 mod peer;
+mod published;
 
 use std::{fs, path::Path};
 

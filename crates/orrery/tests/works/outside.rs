@@ -21,20 +21,31 @@ use crate::{
     resyncs, rules_of,
 };
 
-/// A mosquitto that knows its clients by their certificates.
-struct Mosquitto {
+/// A mosquitto, which ends when it is dropped.
+pub(crate) struct Mosquitto {
     child: Child,
     log: Board<String>,
 }
 
 impl Mosquitto {
+    /// One that knows its clients by their certificates.
     fn start(installation: &Installation, port: u16, rules: &str) -> Self {
         let [certificate, key] = installation.serving();
         let settings = format!(
-            "listener {port} 127.0.0.1\ncafile {}\ncertfile {certificate}\nkeyfile {key}\nrequire_certificate true\n\
-             use_identity_as_username true\nacl_file {rules}\nlog_type all\n",
+            "cafile {}\ncertfile {certificate}\nkeyfile {key}\nrequire_certificate true\n\
+             use_identity_as_username true\nacl_file {rules}\n",
             installation.ca()
         );
+        Self::with(installation, port, &settings)
+    }
+
+    /// One that lets everybody do everything.
+    pub(crate) fn open(installation: &Installation, port: u16) -> Self {
+        Self::with(installation, port, "allow_anonymous true\n")
+    }
+
+    fn with(installation: &Installation, port: u16, settings: &str) -> Self {
+        let settings = format!("listener {port} 127.0.0.1\n{settings}log_type all\n");
         let settings = installation.file("mosquitto.conf", &settings);
         let mut command = Command::new(mosquitto());
         command.args(["-c", &settings]).stderr(Stdio::piped());

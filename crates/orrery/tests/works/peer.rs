@@ -127,6 +127,11 @@ impl Installation {
         Peer::new(cluster, url, vec!["--cafile".to_owned(), self.ca()])
     }
 
+    /// Somebody at a broker that asks nobody who they are.
+    pub(crate) fn anybody(&self, cluster: &str, url: &str) -> Peer {
+        Peer::new(cluster, url, Vec::new())
+    }
+
     /// The agent of a cluster, with a password.
     pub(crate) fn with_password(&self, cluster: &str, url: &str, password: &str) -> Peer {
         let user = format!("agent.{cluster}");
@@ -302,6 +307,20 @@ impl Ear {
     pub(crate) fn hears(&self, wanted: impl Fn(&str, &Value) -> bool) -> (String, Value) {
         let found = |heard: &[(String, Value)]| heard.iter().find(|(topic, event)| wanted(topic, event)).cloned();
         self.heard.wait("an event", found)
+    }
+
+    /// All events so far.
+    pub(crate) fn heard(&self) -> Vec<Value> {
+        self.heard.all().into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// Waits until so many events of a kind were heard.
+    pub(crate) fn hears_so_many(&self, count: usize, is_of_kind: impl Fn(&Value) -> bool) {
+        let enough = |heard: &[(String, Value)]| {
+            let found = heard.iter().filter(|(_, event)| is_of_kind(event)).count();
+            (found >= count).then_some(())
+        };
+        self.heard.wait("events", enough);
     }
 
     /// Waits until the subscriber says something about itself.

@@ -8,7 +8,7 @@ use orrery_works::{
     Bundle, Dialect, Entropy, HeldVersion, Message, Order, ResourceId, Sequence, Spec, SpecResync, Status, StatusHash,
     Version, Wish,
     agent::{self, Agent, Key, Memory},
-    source::{self, Desired, Doubt, Effect, Ledger, Record, Source},
+    source::{self, Change, Desired, Doubt, Effect, Ledger, Record, Source},
 };
 
 fn at(seconds: i64) -> Timestamp {
@@ -35,7 +35,7 @@ fn bundle(content: u64) -> Arc<Bundle> {
 
 fn desired(content: u64) -> Desired {
     let cluster = "cluster1".parse().unwrap();
-    Desired { id: id(), cluster, name: Arc::from("w"), bundle: bundle(content) }
+    Desired { id: id(), cluster, name: Arc::from("w"), bundle: bundle(content).into() }
 }
 
 fn status(message: &str) -> ManifestWorkStatus {
@@ -450,4 +450,45 @@ fn a_silent_cluster_is_tried_less_and_less_often() {
     }
     assert!((4..=9).contains(&attempts), "{attempts} attempts in an hour");
     assert_eq!(source::Config::new("x".parse().unwrap()).republish_after, Duration::from_secs(30));
+}
+
+/// A source that starts anew while nobody can say what a work should carry.
+#[test]
+fn a_work_that_is_kept_stays_where_it_is_and_is_sent_when_its_content_is_known_again() {
+    let (mut source, mut agent) = (new_source(), new_agent());
+    let effects = source.put(desired(1), at(2)).unwrap();
+    let works = effects.iter().filter_map(|effect| match effect {
+        Effect::Record(Record::Work(record)) => Some(record.clone()),
+        _ => None,
+    });
+    let ledger = Ledger { epoch: Some(source.epoch().clone()), works: works.collect(), ..Ledger::default() };
+    let spec = sent_by_source(effects);
+    converse(&mut source, &mut agent, spec, Vec::new(), at(2));
+
+    let config = source::Config::new("hub1".parse().unwrap());
+    let (mut next, _) = Source::new(config, ledger, at(10), Entropy::seeded(3));
+    let silent = |effects: Vec<Effect>| effects.iter().all(|effect| !matches!(effect, Effect::Send(..)));
+    assert!(next.change(Change::Keep(id()), at(10)).unwrap().is_empty());
+    assert!(next.change(Change::Keep(ResourceId::new("nobody").unwrap()), at(10)).unwrap().is_empty());
+    assert!(silent(next.change(Change::Complete, at(10)).unwrap()), "it is not deleted");
+    assert_eq!((next.works(), next.version(&id())), (1, Some(version(1))));
+
+    // Whoever has it keeps it; whoever lost it hears that there is one, and waits.
+    let mut forgetful = new_agent();
+    for agent in [&mut agent, &mut forgetful] {
+        let list = sent_by_agent(agent.connected(at(11)));
+        let answers: Vec<Message> =
+            list.into_iter().flat_map(|message| sent_by_source(next.receive(Dialect::Seed, message, at(11)))).collect();
+        let [Message::ResyncCompleted(completed)] = answers.as_slice() else { panic!("{answers:?}") };
+        assert_eq!(completed.works, 1);
+    }
+    assert_eq!(agent.work(&key()), Some((version(1), false)));
+    assert!(sent_by_source(next.tick(at(1000))).iter().all(|message| !matches!(message, Message::Spec(_))));
+
+    assert!(silent(next.put(desired(1), at(1001)).unwrap()), "the same content is no news");
+    let list = sent_by_agent(forgetful.connected(at(1002)));
+    converse(&mut next, &mut forgetful, Vec::new(), list, at(1002));
+    assert_eq!(forgetful.work(&key()), Some((version(1), false)));
+    next.put(desired(2), at(1003)).unwrap();
+    assert_eq!(next.version(&id()), Some(version(2)));
 }

@@ -477,7 +477,8 @@ impl<'s> World<'s> {
     fn put(&mut self, work: WorkName, content: u64) {
         let now = self.clock(Node::Source(work.0));
         let cluster = self.agents[self.script.homes[work.0][work.1]].cluster.clone();
-        let desired = Desired { id: resource_id(work), cluster, name: Arc::from("work"), bundle: bundle(content) };
+        let desired =
+            Desired { id: resource_id(work), cluster, name: Arc::from("work"), bundle: bundle(content).into() };
         let effects = self.sources[work.0].machine.as_mut().map(|machine| machine.put(desired, now).unwrap());
         self.enact_source(work.0, effects.unwrap_or_default());
     }

@@ -37,12 +37,6 @@ pub(super) fn validate(schema: &Value, path: &str, has_status: bool, judging: &J
     if truth(schema, "nullable") {
         found.push(forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
-    let mut structural = false;
-    if judging.structural && structure::is_supported(schema) {
-        let wrong = structure::validate(schema, path);
-        structural = wrong.is_empty();
-        found.extend(wrong);
-    }
     // What would take too much to use is refused before anything is made of it.
     let node = match Node::read(schema) {
         Ok(node) => node,
@@ -51,6 +45,12 @@ pub(super) fn validate(schema: &Value, path: &str, has_status: bool, judging: &J
             return errors.extend(found);
         }
     };
+    let mut structural = false;
+    if judging.structural && structure::is_supported(schema) {
+        let wrong = structure::validate(schema, path);
+        structural = wrong.is_empty();
+        found.extend(wrong);
+    }
     if structural {
         let wrong = defaults::validate(schema, &node, path, judging.options.pruned_defaults);
         structural = wrong.is_empty();

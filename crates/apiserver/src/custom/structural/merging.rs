@@ -7,20 +7,27 @@ use crate::apply::{Building, Items, TypeRef, Types};
 pub(super) fn types(node: &Node) -> (Types, TypeRef) {
     let mut building = Building::new();
     let metadata = building.metadata();
-    let root = Maker { building: &mut building, metadata }.object(node, true);
+    let root = Maker { building: &mut building, metadata, preserving: node.preserve_unknown }.object(node, true);
     (building.finish(), root)
 }
 
 struct Maker<'b> {
     building: &'b mut Building,
     metadata: TypeRef,
+    /// Whether unknown fields are preserved here, or anywhere above: what is merged may have them then, until it is pruned.
+    preserving: bool,
 }
 
 impl Maker<'_> {
     fn value(&mut self, node: &Node) -> TypeRef {
-        if node.int_or_string {
-            return Building::ANY;
-        }
+        let above = self.preserving;
+        self.preserving |= node.preserve_unknown;
+        let ty = self.typed(node);
+        self.preserving = above;
+        ty
+    }
+
+    fn typed(&mut self, node: &Node) -> TypeRef {
         match node.kind.as_str() {
             "object" => self.object(node, node.embedded),
             "array" => self.list(node),
@@ -28,6 +35,7 @@ impl Maker<'_> {
             "string" if node.format == "date-time" => Building::ANY,
             "string" => Building::TEXT,
             "boolean" => Building::BOOL,
+            // What has no type may be anything: also an integer or a text, until it is judged.
             _ => Building::DEDUCED,
         }
     }
@@ -49,7 +57,7 @@ impl Maker<'_> {
             Additional::Allowed => Some(Building::DEDUCED),
             Additional::Forbidden => None,
             // An object of which nothing is said may hold anything.
-            Additional::Unsaid => (node.preserve_unknown || fields.is_empty()).then_some(Building::DEDUCED),
+            Additional::Unsaid => (self.preserving || fields.is_empty()).then_some(Building::DEDUCED),
         };
         self.building.object(fields, element, node.map_type.as_deref() == Some("atomic"))
     }

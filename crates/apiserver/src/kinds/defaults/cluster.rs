@@ -113,9 +113,13 @@ fn namespace(members: &mut Members) {
 
 /// The network of a node's pods, in the singular and the plural.
 fn node_spec(members: &mut Members) {
+    let first = |members: &Members| members.get("podCIDRs").and_then(|networks| networks.get(0)).cloned();
     if let Some(network) = members.get("podCIDR").cloned() {
-        fill(members, "podCIDRs", json!([network]));
-    } else if let Some(network) = members.get("podCIDRs").and_then(|networks| networks.get(0)).cloned() {
+        // Where the two differ, the older one counts.
+        if first(members).as_ref() != Some(&network) {
+            members.insert("podCIDRs".into(), json!([network]));
+        }
+    } else if let Some(network) = first(members) {
         fill(members, "podCIDR", network);
     }
 }

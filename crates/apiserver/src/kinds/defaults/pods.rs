@@ -84,7 +84,8 @@ fn pod_level_requests(spec: &mut Members) {
             fill(requests, &name, value);
         }
     }
-    for (name, limit) in limits {
+    let supported = |name: &str| ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
+    for (name, limit) in limits.into_iter().filter(|(name, _)| supported(name)) {
         fill(requests, &name, limit);
     }
 }

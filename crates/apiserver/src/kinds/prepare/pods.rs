@@ -68,7 +68,7 @@ fn tolerate(spec: &mut Members, key: &str) {
 }
 
 /// How well a pod is served when its node runs short.
-fn quality(spec: &Members) -> &'static str {
+pub(in crate::kinds) fn quality(spec: &Members) -> &'static str {
     let lists = ["containers", "initContainers"];
     let whole_pod =
         spec.get("resources").filter(|resources| resources.as_object().is_some_and(|members| !members.is_empty()));

@@ -41,7 +41,7 @@ pub(super) fn update(members: &mut Members, before: &Members) {
         }
         return;
     }
-    for name in ["clusterIP", "ipFamilies", "ipFamilyPolicy"] {
+    for name in ["clusterIP", "ipFamilyPolicy"] {
         if let Some(kept) = old.get(name) {
             fill(spec, name, kept.clone());
         }
@@ -54,9 +54,23 @@ pub(super) fn update(members: &mut Members, before: &Members) {
         // Who changes the one address without the list means the first of the list.
         spec.remove("clusterIPs");
     }
+    if text(spec, "ipFamilyPolicy") == "SingleStack" {
+        give_back_second(spec, &old);
+    }
     keep_node_ports(spec, &old);
     addresses(spec, &mut draw);
     node_ports(spec, &mut draw);
+}
+
+/// Who wants one family, and leaves the rest as it was, means the first.
+fn give_back_second(spec: &mut Members, old: &Members) {
+    for name in ["clusterIPs", "ipFamilies"] {
+        if spec.get(name) == old.get(name)
+            && let Some(items) = spec.get_mut(name).and_then(Value::as_array_mut)
+        {
+            items.truncate(1);
+        }
+    }
 }
 
 /// Takes away what only the type that a service had has a use for, where the change leaves it as it was.
@@ -103,7 +117,8 @@ fn addresses(spec: &mut Members, draw: &mut Draw) {
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
     let dual = headless && !spec.contains_key("selector") && text(spec, "ipFamilyPolicy") != "SingleStack";
-    let sixth = text(spec, "clusterIP").contains(':');
+    let first = spec.get("clusterIPs").and_then(|addresses| addresses.get(0)).and_then(Value::as_str);
+    let sixth = service_ranges::is_sixth(first.unwrap_or_else(|| text(spec, "clusterIP")));
     let families = match (dual, sixth) {
         (true, _) => json!(["IPv4", "IPv6"]),
         (false, true) => json!(["IPv6"]),

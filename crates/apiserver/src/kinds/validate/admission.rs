@@ -11,17 +11,22 @@ use super::{
 use crate::{
     field::{FieldError, Path},
     format,
+    kinds::expressions::Admission,
 };
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
 /// Judges the webhooks of a configuration.
-pub(super) fn webhooks(object: &Value, errors: &mut Errors) {
+pub(super) fn webhooks(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let path = Path::ROOT.child("webhooks");
     let mut names: Vec<&str> = Vec::new();
+    let expressions = (!same_conditions(object, old)).then(Admission::of_webhooks);
     for (at, hook) in list(object, "webhooks").iter().enumerate() {
         let here = path.index(at);
         webhook(hook, &here, errors);
+        if let Some(expressions) = &expressions {
+            match_conditions(hook, expressions, &here, errors);
+        }
         review_versions(hook, &here, errors);
         let name = text(hook, "name");
         if !name.is_empty() && names.contains(&name) {
@@ -29,6 +34,14 @@ pub(super) fn webhooks(object: &Value, errors: &mut Errors) {
         }
         names.push(name);
     }
+}
+
+/// Whether the conditions of webhooks are what they were.
+fn same_conditions(object: &Value, old: Option<&Value>) -> bool {
+    let Some(old) = old else { return false };
+    let (new, old) = (list(object, "webhooks"), list(old, "webhooks"));
+    let conditions = |hook: &Value| hook.get("matchConditions").cloned();
+    new.len() == old.len() && new.iter().zip(old).all(|(new, old)| conditions(new) == conditions(old))
 }
 
 fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -60,7 +73,6 @@ fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     one_of(hook, "reinvocationPolicy", &["IfNeeded", "Never"], path, errors);
     client(part(hook, "clientConfig"), &path.child("clientConfig"), errors);
-    match_conditions(hook, path, errors);
 }
 
 fn review_versions(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -203,30 +215,98 @@ fn service_path(target: &str, path: &Path<'_>, errors: &mut Errors) {
 
 fn web_address(url: &str, path: &Path<'_>, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    if scheme != "https" {
-        errors.push(FieldError::invalid(path, scheme, &format!("'https' is the only allowed URL scheme{form}")));
+    let parsed = match WebAddress::parse(url) {
+        Ok(parsed) => parsed,
+        Err(reason) => {
+            let detail = format!("url must be a valid URL: parse {}: {reason}{form}", crate::field::quote(url));
+            errors.push(FieldError::required(path, &detail));
+            return;
+        }
+    };
+    if parsed.scheme != "https" {
+        let detail = format!("'https' is the only allowed URL scheme{form}");
+        errors.push(FieldError::invalid(path, parsed.scheme, &detail));
     }
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let host = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
-    let (user, host) = host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user), host));
-    if host.is_empty() {
-        errors.push(FieldError::invalid(path, host, &format!("host must be specified{form}")));
+    if parsed.host.is_empty() {
+        errors.push(FieldError::invalid(path, "", &format!("host must be specified{form}")));
     }
-    if let Some(user) = user {
+    if let Some(user) = parsed.user {
         errors.push(FieldError::invalid(path, user, "user information is not permitted in the URL"));
     }
-    if !fragment.is_empty() {
-        errors.push(FieldError::invalid(path, fragment, "fragments are not permitted in the URL"));
+    if !parsed.fragment.is_empty() {
+        errors.push(FieldError::invalid(path, parsed.fragment, "fragments are not permitted in the URL"));
     }
-    if !query.is_empty() {
-        errors.push(FieldError::invalid(path, query, "query parameters are not permitted in the URL"));
+    if !parsed.query.is_empty() {
+        errors.push(FieldError::invalid(path, parsed.query, "query parameters are not permitted in the URL"));
     }
 }
 
-/// Conditions under which something is looked at. What they say is not compiled yet.
-fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// A URL taken apart as Go does it.
+#[derive(Default)]
+struct WebAddress<'a> {
+    scheme: String,
+    user: Option<&'a str>,
+    host: &'a str,
+    query: &'a str,
+    fragment: &'a str,
+}
+
+impl<'a> WebAddress<'a> {
+    fn parse(url: &'a str) -> Result<Self, String> {
+        let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+        if rest.chars().any(|letter| letter.is_ascii_control()) {
+            return Err("net/url: invalid control character in URL".to_owned());
+        }
+        let (scheme, rest) = scheme_of(rest)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let parsed = Self { scheme: scheme.to_ascii_lowercase(), query, fragment, ..Self::default() };
+        let opaque = !rest.starts_with('/') && !scheme.is_empty();
+        if let Some(escape) = bad_escape(rest).filter(|_| !opaque) {
+            return Err(format!("invalid URL escape {}", crate::field::quote(escape)));
+        }
+        if !rest.starts_with('/') {
+            let first = rest.split('/').next().unwrap_or_default();
+            return match scheme {
+                "" if first.contains(':') => Err("first path segment in URL cannot contain colon".to_owned()),
+                _ => Ok(parsed),
+            };
+        }
+        let with_authority = rest.strip_prefix("//").filter(|_| !scheme.is_empty() || !rest.starts_with("///"));
+        let Some(rest) = with_authority else { return Ok(parsed) };
+        let authority = rest.split('/').next().unwrap_or_default();
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let port = host.rfind(']').map_or(host, |end| &host[end + 1..]).rsplit_once(':').map(|(_, port)| port);
+        if let Some(port) = port.filter(|port| !port.bytes().all(|digit| digit.is_ascii_digit())) {
+            return Err(format!("invalid port {} after host", crate::field::quote(&format!(":{port}"))));
+        }
+        if let Some(odd) = host.chars().find(|letter| " <>\"{}|\\^`".contains(*letter)) {
+            return Err(format!("invalid character {} in host name", crate::field::quote(&odd.to_string())));
+        }
+        Ok(Self { user, host, ..parsed })
+    }
+}
+
+/// The first percent sign that no two digits follow, and what does.
+fn bad_escape(text: &str) -> Option<&str> {
+    let mut signs = text.match_indices('%').map(|(at, _)| &text[at..]);
+    let bad = signs.find(|sign| !sign.get(1..3).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit())))?;
+    Some(bad.char_indices().nth(3).map_or(bad, |(end, _)| &bad[..end]))
+}
+
+/// What a URL begins with, without the colon, and what follows.
+fn scheme_of(url: &str) -> Result<(&str, &str), String> {
+    let end = url.find(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter));
+    match end.map(|end| (end, &url[end..])) {
+        Some((0, rest)) if rest.starts_with(':') => Err("missing protocol scheme".to_owned()),
+        Some((end, rest)) if rest.starts_with(':') && url.starts_with(|letter: char| letter.is_ascii_alphabetic()) => {
+            Ok((&url[..end], &rest[1..]))
+        }
+        _ => Ok(("", url)),
+    }
+}
+
+/// Conditions under which something is looked at.
+fn match_conditions(holder: &Value, expressions: &Admission, path: &Path<'_>, errors: &mut Errors) {
     let all = list(holder, "matchConditions");
     let path = path.child("matchConditions");
     if all.len() > 64 {
@@ -235,8 +315,9 @@ fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     for (at, condition) in all.iter().enumerate() {
         let here = path.index(at);
-        if text(condition, "expression").trim().is_empty() {
-            errors.push(FieldError::required(&here.child("expression"), ""));
+        match text(condition, "expression").trim() {
+            "" => errors.push(FieldError::required(&here.child("expression"), "")),
+            expression => expressions.condition(expression, &here.child("expression"), errors),
         }
         required_as(condition, "name", format::qualified_name, &here, errors);
         let name = text(condition, "name");
@@ -248,7 +329,7 @@ fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Judges an admission policy.
-pub(super) fn policy(object: &Value, errors: &mut Errors) {
+pub(super) fn policy(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let (name, spec) = (text(part(object, "metadata"), "name"), part(object, "spec"));
     let path = Path::ROOT.child("spec");
     match spec.get("failurePolicy") {
@@ -268,8 +349,15 @@ pub(super) fn policy(object: &Value, errors: &mut Errors) {
             }
         }
     }
-    match_conditions(spec, &path, errors);
-    variables(spec, &path.child("variables"), errors);
+    let same = |name: &str| old.is_some_and(|old| part(old, "spec").get(name) == spec.get(name));
+    let mut expressions = Admission::of_policy(spec.get("paramKind").is_some());
+    if !same("paramKind") || !same("matchConditions") {
+        match_conditions(spec, &expressions, &path, errors);
+    }
+    if !list(spec, "variables").is_empty() {
+        expressions = expressions.with_variables();
+    }
+    variables(spec, &mut expressions, &path.child("variables"), errors);
     let (validations, annotations) = (path.child("validations"), path.child("auditAnnotations"));
     if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
         let detail = "validations or auditAnnotations must contain at least one item";
@@ -278,9 +366,9 @@ pub(super) fn policy(object: &Value, errors: &mut Errors) {
         return;
     }
     for (at, validation) in list(spec, "validations").iter().enumerate() {
-        self::validation(validation, &validations.index(at), errors);
+        self::validation(validation, &expressions, &validations.index(at), errors);
     }
-    audit_annotations(spec, name, &annotations, errors);
+    audit_annotations(spec, name, &expressions, &annotations, errors);
 }
 
 fn param_kind(kind: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -340,7 +428,7 @@ fn match_resources(wanted: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn variables(spec: &Value, expressions: &mut Admission, path: &Path<'_>, errors: &mut Errors) {
     for (at, variable) in list(spec, "variables").iter().enumerate() {
         let here = path.index(at);
         let name = text(variable, "name");
@@ -349,20 +437,28 @@ fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         } else if !format::identifier(name).is_empty() || orrery_cel::is_reserved(name) {
             errors.push(FieldError::invalid(&here.child("name"), name, "must be a valid CEL identifier"));
         }
-        if text(variable, "expression").trim().is_empty() {
-            errors.push(FieldError::required(&here.child("expression"), "expression is not specified"));
+        let (expression, field) = (text(variable, "expression"), here.child("expression"));
+        if expression.trim().is_empty() {
+            errors.push(FieldError::required(&field, "expression is not specified"));
+        } else {
+            expressions.variable(name, expression, &field, errors);
         }
     }
 }
 
-fn validation(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if text(validation, "expression").trim().is_empty() {
-        errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
+fn validation(validation: &Value, expressions: &Admission, path: &Path<'_>, errors: &mut Errors) {
+    let (expression, field) = (text(validation, "expression"), path.child("expression"));
+    if expression.trim().is_empty() {
+        errors.push(FieldError::required(&field, "expression is not specified"));
+    } else {
+        expressions.condition(expression, &field, errors);
     }
     for name in ["messageExpression", "message"] {
         let said = text(validation, name);
         if !said.is_empty() && said.trim().is_empty() {
             errors.push(FieldError::invalid(&path.child(name), said, "must be non-empty if specified"));
+        } else if name == "messageExpression" && !said.is_empty() {
+            expressions.message(said, &path.child(name), errors);
         } else if name == "message" && said.trim().contains(['\n', '\r']) {
             errors.push(FieldError::invalid(&path.child(name), said, "must not contain line breaks"));
         }
@@ -370,7 +466,7 @@ fn validation(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
     one_of(validation, "reason", &["Forbidden", "Invalid", "RequestEntityTooLarge"], path, errors);
 }
 
-fn audit_annotations(spec: &Value, policy: &str, path: &Path<'_>, errors: &mut Errors) {
+fn audit_annotations(spec: &Value, policy: &str, expressions: &Admission, path: &Path<'_>, errors: &mut Errors) {
     let all = list(spec, "auditAnnotations");
     if all.len() > 20 {
         let shown: Vec<String> = all
@@ -390,12 +486,14 @@ fn audit_annotations(spec: &Value, policy: &str, path: &Path<'_>, errors: &mut E
             let name = format!("{policy}/{key}");
             faults(format::qualified_name(&name), &name, &field, errors);
         }
-        let expression = text(annotation, "valueExpression").trim();
+        let expression = text(annotation, "valueExpression");
         let expression_path = here.child("valueExpression");
-        if expression.is_empty() {
+        if expression.trim().is_empty() {
             errors.push(FieldError::required(&expression_path, "valueExpression is not specified"));
-        } else if expression.len() > 5 << 10 {
+        } else if expression.trim().len() > 5 << 10 {
             errors.push(FieldError::required(&expression_path, "must not exceed 5120 bytes in length"));
+        } else {
+            expressions.annotation(expression, &expression_path, errors);
         }
         keys.check(key, &field, errors);
     }

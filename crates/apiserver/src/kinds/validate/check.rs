@@ -239,19 +239,6 @@ pub(in crate::kinds) fn is_refused_selector(selector: &Value) -> bool {
     !errors.is_empty()
 }
 
-/// A selector as it is shown: keys and operators stand there even where they are empty.
-pub(in crate::kinds) fn shown_selector(selector: &Value) -> Value {
-    let mut shown = selector.clone();
-    for expression in shown.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
-        for name in ["key", "operator"] {
-            if expression.get(name).is_none() {
-                expression[name] = "".into();
-            }
-        }
-    }
-    shown
-}
-
 /// A whole number or a percentage that must not be negative.
 pub(in crate::kinds) fn count_or_percent(value: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child(name);

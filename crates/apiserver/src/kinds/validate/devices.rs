@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Errors, affinity,
     check::{self, faults, list, maybe_text, members, number, part, required, text, texts},
-    disks, shown, templates,
+    disks, expressions, shown, templates,
 };
 use crate::{
     field::{FieldError, Path},
@@ -71,8 +71,11 @@ pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     named(list(claim, "requests"), 32, "name", &path.child("requests"), errors, &request);
     bounded(list(claim, "constraints"), 32, &path.child("constraints"), errors, &|constraint, path, errors| {
         request_names(constraint, claim, path, errors);
-        match maybe_text(constraint, "matchAttribute") {
-            Some(name) => full_name(name, &path.child("matchAttribute"), errors),
+        let given = ["matchAttribute", "distinctAttribute"]
+            .into_iter()
+            .find_map(|field| Some((field, maybe_text(constraint, field)?)));
+        match given {
+            Some((field, name)) => full_name(name, &path.child(field), errors),
             None => errors.push(FieldError::required(&path.child("matchAttribute"), "")),
         }
     });
@@ -159,13 +162,16 @@ fn toleration(toleration: &Value, path: &Path<'_>, errors: &mut Errors) {
     check::one_of(toleration, "effect", &["NoExecute", "NoSchedule"], path, errors);
 }
 
-/// What selects devices. What it says is not compiled yet.
+/// What selects devices.
 fn selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
     match selector.get("cel") {
         None => errors.push(FieldError::required(&path.child("cel"), "")),
         Some(cel) => {
-            if text(cel, "expression").len() > LONGEST_EXPRESSION {
-                errors.push(FieldError::too_long(&path.child("cel.expression"), LONGEST_EXPRESSION));
+            let (expression, field) = (text(cel, "expression"), path.child("cel.expression"));
+            if expression.len() > LONGEST_EXPRESSION {
+                errors.push(FieldError::too_long(&field, LONGEST_EXPRESSION));
+            } else {
+                expressions::device_selector(expression, &field, errors);
             }
         }
     }

@@ -103,6 +103,9 @@ fn iscsi(source: &Value, persistent: bool, path: &Path<'_>, errors: &mut Errors)
     if authenticates && source.get("secretRef").is_none() {
         errors.push(FieldError::required(&path.child("secretRef"), ""));
     }
+    if let (true, Some(secret)) = (persistent, source.get("secretRef")) {
+        required(secret, "name", &path.child("secretRef"), errors);
+    }
     if let Some(name) = maybe_text(source, "initiatorName") {
         initiator(name, persistent, &path.child("initiatorname"), errors);
     }
@@ -242,11 +245,6 @@ pub(super) fn persistent_disk(kind: &str, name: &str, source: &Value, path: &Pat
         "cinder" | "storageos" => {
             if let Some(secret) = source.get("secretRef") {
                 required(secret, "namespace", &path.child("secretRef"), errors);
-            }
-        }
-        "iscsi" => {
-            if let Some(secret) = source.get("secretRef") {
-                required(secret, "name", &path.child("secretRef"), errors);
             }
         }
         "local" if required(source, "path", path, errors) => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{list, number, part, text, unchanged},
-    jobs, network, nodes, pod_changes, shown, storage,
+    jobs, network, nodes, pod_changes, services, shown, storage,
 };
 use crate::{
     field::{FieldError, Path},
@@ -34,10 +34,17 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
     for field in fixed {
         let pointer = format!("/{}", field.replace('.', "/"));
         if new.pointer(&pointer) != old.pointer(&pointer) {
-            let plain = matches!(*field, "spec.controller" | "handler" | "addressType" | "storageClassName");
-            let nothing = if plain { Value::from("") } else { Value::Null };
-            let shown = new.pointer(&pointer).cloned().unwrap_or(nothing);
-            errors.push(FieldError::invalid(&Path::ROOT.child(field), shown, IMMUTABLE));
+            let path = Path::ROOT.child(field);
+            errors.push(match (new.pointer(&pointer), *field) {
+                (selector, "spec.selector" | "nodeTopology") => {
+                    FieldError::invalid_shown(&path, &shown::selector(selector), IMMUTABLE)
+                }
+                (Some(now), _) => FieldError::invalid(&path, now.clone(), IMMUTABLE),
+                (None, "spec.controller" | "handler" | "addressType" | "storageClassName") => {
+                    FieldError::invalid(&path, "", IMMUTABLE)
+                }
+                (None, _) => FieldError::invalid(&path, Value::Null, IMMUTABLE),
+            });
         }
     }
     match kind {
@@ -61,6 +68,10 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         "VolumeAttachment" => {
             fixed_struct(new, old, &["spec"], "io.k8s.api.storage.v1.VolumeAttachmentSpec", errors);
         }
+        "IPAddress" if new.pointer("/spec/parentRef").is_none() => {
+            let path = Path::ROOT.child("spec.parentRef");
+            errors.push(FieldError::invalid(&path, Value::Null, IMMUTABLE));
+        }
         "IPAddress" => {
             fixed_struct(new, old, &["spec", "parentRef"], "io.k8s.api.networking.v1.ParentReference", errors);
         }
@@ -70,6 +81,7 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, errors: &mut Errors)
         }
         "ServiceCIDR" => service_cidr(new, old, errors),
         "CSIDriver" => driver(new, old, errors),
+        "CSINode" => storage::same_drivers(new, old, errors),
         "VolumeAttributesClass" => attributes_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, old, errors),
         "Node" => node(new, old, errors),
@@ -159,11 +171,13 @@ fn service(new: &Value, old: &Value, errors: &mut Errors) {
             kept_list(new, old, "ipFamilies", &path, errors);
         }
     }
-    if kind(new) == "LoadBalancer" && kind(old) == "LoadBalancer" {
-        if part(new, "loadBalancerClass") != part(old, "loadBalancerClass") {
-            let shown = part(new, "loadBalancerClass");
-            errors.push(FieldError::invalid(&path.child("loadBalancerClass"), shown, "may not change once set"));
-        }
+    let balanced = kind(new) == "LoadBalancer" && kind(old) == "LoadBalancer";
+    if balanced && part(new, "loadBalancerClass") != part(old, "loadBalancerClass") {
+        let shown = part(new, "loadBalancerClass");
+        errors.push(FieldError::invalid(&path.child("loadBalancerClass"), shown, "may not change once set"));
+    }
+    services::balancer_class(&new["spec"], &path, errors);
+    if balanced {
         let local = |object: &Value| part(object, "externalTrafficPolicy") == "Local";
         if local(new) && local(old) && part(new, "healthCheckNodePort") != part(old, "healthCheckNodePort") {
             errors.push(FieldError::forbidden(&path.child("healthCheckNodePort"), IMMUTABLE));
@@ -191,7 +205,7 @@ fn job(new: &Value, old: &Value, errors: &mut Errors) {
         let shown = field(new, "completions").unwrap_or(Value::Null);
         if !indexed {
             errors.push(FieldError::invalid(&path.child("completions"), shown, IMMUTABLE));
-        } else if field(new, "completions") != field(new, "parallelism") {
+        } else if !shown.is_null() && field(new, "completions") != field(new, "parallelism") {
             let detail = "can only be modified in tandem with spec.parallelism";
             errors.push(FieldError::invalid(&path.child("completions"), shown, detail));
         }
@@ -202,6 +216,7 @@ fn job(new: &Value, old: &Value, errors: &mut Errors) {
                 "template" => shown::internal("io.k8s.api.core.v1.PodTemplateSpec", &value),
                 "podFailurePolicy" => shown::internal("io.k8s.api.batch.v1.PodFailurePolicy", &value),
                 "successPolicy" => shown::internal("io.k8s.api.batch.v1.SuccessPolicy", &value),
+                "selector" => shown::selector(Some(&value)),
                 _ => crate::field::json(&value),
             });
             errors.push(FieldError::invalid_shown(&path.child(name), shown.as_deref().unwrap_or("null"), IMMUTABLE));
@@ -349,9 +364,11 @@ fn claim(new: &Value, old: &Value, errors: &mut Errors) {
     let unclassed = old.pointer("/spec/storageClassName").is_none()
         && old.pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class").is_none();
     // What may change is taken from before, so that the rest can be compared.
-    let (mut kept, before) = (part(new, "spec").clone(), part(old, "spec"));
-    for (name, free) in [("volumeName", unbound), ("storageClassName", unclassed), ("volumeAttributesClassName", bound)]
-    {
+    let (mut kept, mut before) = (part(new, "spec").clone(), part(old, "spec").clone());
+    if unbound {
+        pod_changes::put(&mut before, "volumeName", kept.get("volumeName"));
+    }
+    for (name, free) in [("storageClassName", unclassed), ("volumeAttributesClassName", bound)] {
         if free {
             pod_changes::put(&mut kept, name, before.get(name));
         }
@@ -359,8 +376,8 @@ fn claim(new: &Value, old: &Value, errors: &mut Errors) {
     if let Some(requests) = kept.pointer_mut("/resources/requests").filter(|_| bound) {
         pod_changes::put(requests, "storage", before.pointer("/resources/requests/storage"));
     }
-    if kept != *before {
-        let changes = shown::changes("io.k8s.api.core.v1.PersistentVolumeClaimSpec", before, &kept);
+    if kept != before {
+        let changes = shown::changes("io.k8s.api.core.v1.PersistentVolumeClaimSpec", &before, &kept);
         let detail =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.push(FieldError::forbidden(&path, &format!("{detail}\n{changes}")));

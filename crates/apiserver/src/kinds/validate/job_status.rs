@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     Errors,
     check::{list, not_negative, number, text},
+    jobs,
 };
 use crate::field::{FieldError, Path};
 
@@ -129,6 +130,16 @@ fn finishing(spec: &Value, new: &State<'_>, old: &State<'_>, path: &Path<'_>, er
 fn indexes(spec: &Value, new: &State<'_>, old: &State<'_>, path: &Path<'_>, errors: &mut Errors) {
     let changed = |name: &str| new.status.get(name).filter(|value| Some(*value) != old.status.get(name));
     let indexed = text(spec, "completionMode") == "Indexed";
+    if let Some(completions) = number(spec, "completions") {
+        for name in ["completedIndexes", "failedIndexes"] {
+            let written = changed(name).and_then(Value::as_str).unwrap_or_default();
+            let judged = name == "completedIndexes" || spec.get("backoffLimitPerIndex").is_some();
+            if let (true, Err(problem)) = (judged, jobs::count_indexes(written, completions)) {
+                let detail = format!("error parsing {name}: {problem}");
+                errors.push(FieldError::invalid(&path.child(name), written, &detail));
+            }
+        }
+    }
     if let Some(completed) = changed("completedIndexes").and_then(Value::as_str)
         && !completed.is_empty()
         && !indexed

@@ -94,7 +94,8 @@ pub(super) fn qualified_finalizers(resource: &Resource) -> bool {
         "apiextensions.k8s.io",
         "node.k8s.io",
     ];
-    !PLAIN.contains(&resource.group.as_str()) && resource.kind != "Event" && resource.custom.is_none()
+    let core_event = resource.kind == "Event" && resource.group.is_empty();
+    !PLAIN.contains(&resource.group.as_str()) && !core_event && resource.custom.is_none()
 }
 
 /// Judges a change of metadata.
@@ -128,7 +129,8 @@ fn shared(metadata: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
 fn name_rule(resource: &Resource) -> NameRule {
     match resource.kind.as_str() {
         _ if resource.custom.is_some() => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
-        "Event" | "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
+        "Event" if resource.group.is_empty() => segment,
+        "PodDisruptionBudget" | "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => segment,
         "Namespace" | "StatefulSet" => |name, prefix| format::dns_label(&unfinished(name, prefix)),
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),

@@ -108,7 +108,7 @@ pub(super) fn container_resource(found: &str, path: &Path<'_>, errors: &mut Erro
 
 fn pod_resource(found: &str, path: &Path<'_>, errors: &mut Errors) {
     if name(found, path, errors) && !OF_PODS.contains(&found) && !is_huge_pages(found) {
-        errors.push(FieldError::not_supported(path, found, &OF_PODS));
+        errors.push(FieldError::not_supported(path, found, &["cpu", "hugepages-", "memory"]));
     }
 }
 
@@ -123,7 +123,7 @@ fn quota_resource(found: &str, path: &Path<'_>, errors: &mut Errors) {
 pub(super) fn amount(name: &str, value: &Value, path: &Path<'_>, errors: &mut Errors) {
     check::not_negative_quantity(value, path, errors);
     let whole = COUNTED.contains(&name) || is_extended(name);
-    if let Some(quantity) = quantity(Some(value)).filter(|quantity| whole && quantity.whole().is_none()) {
+    if let Some(quantity) = quantity(Some(value)).filter(|quantity| whole && !quantity.counts_as_whole()) {
         errors.push(FieldError::invalid(path, quantity.written(), "must be an integer"));
     }
 }
@@ -232,11 +232,23 @@ pub(super) fn pod_level(spec: &Value, claims: &[&str], path: &Path<'_>, errors: 
     requirements(asked, Asker::Pod, claims, &here, errors);
     let requests = here.child("requests");
     for (name, value) in members(asked, "requests") {
-        let (Some(whole), Some(parts)) = (quantity(Some(value)), all_containers(spec, name)) else { continue };
+        let (Some(whole), Some(parts)) = (quantity(Some(value)), all_containers(spec, "requests", name)) else {
+            continue;
+        };
         if parts.compare(&whole).is_gt() {
             let detail =
                 format!("must be greater than or equal to aggregate container requests of {}", parts.written());
             errors.push(FieldError::invalid(&requests.key(name), whole.written(), &detail));
+        }
+    }
+    let limits = here.child("limits");
+    for (name, value) in members(asked, "limits").filter(|(name, _)| is_huge_pages(name)) {
+        let (Some(whole), Some(parts)) = (quantity(Some(value)), all_containers(spec, "limits", name)) else {
+            continue;
+        };
+        if parts.compare(&whole).is_gt() {
+            let detail = format!("must be greater than or equal to aggregate container limits of {}", parts.written());
+            errors.push(FieldError::invalid(&limits.key(name), whole.written(), &detail));
         }
     }
     let containers = here.child("containers");
@@ -255,9 +267,9 @@ pub(super) fn pod_level(spec: &Value, claims: &[&str], path: &Path<'_>, errors: 
     }
 }
 
-/// What the containers of a pod ask for together: those that run beside each other, or the largest that runs alone before them.
-fn all_containers(spec: &Value, name: &str) -> Option<Quantity> {
-    let asked = |container: &Value| quantity(part(part(container, "resources"), "requests").get(name));
+/// What the containers of a pod ask for, or are limited to, together: those that run beside each other, or the largest that runs alone before them.
+fn all_containers(spec: &Value, kind: &str, name: &str) -> Option<Quantity> {
+    let asked = |container: &Value| quantity(part(part(container, "resources"), kind).get(name));
     let mut together = list(spec, "containers").iter().filter_map(asked).reduce(|sum, more| sum.plus(&more));
     let mut beside: Option<Quantity> = None;
     let mut alone: Option<Quantity> = None;

@@ -6,7 +6,7 @@ use super::{
     Errors, access, admission, autoscaling,
     check::part,
     config::{self, EventGroup},
-    devices, flow, jobs, network, nodes, pods, resources, services, serving, storage, workloads,
+    devices, flow, jobs, metadata, network, nodes, pods, resources, services, serving, storage, workloads,
 };
 use crate::{field::Path, registry::Resource};
 
@@ -63,7 +63,7 @@ pub(super) fn of(resource: &Resource, object: &Value, old: Option<&Value>, error
         "PriorityClass" => nodes::priority_class(object, errors),
         kind => {
             of_storage(kind, object, old, errors);
-            of_cluster(kind, object, errors);
+            of_cluster(kind, object, old, errors);
         }
     }
 }
@@ -73,7 +73,7 @@ fn of_storage(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
     let path = &Path::ROOT.child("spec");
     match kind {
         "PersistentVolume" => storage::volume(object, errors),
-        "PersistentVolumeClaim" => storage::claim_spec(spec, path, errors),
+        "PersistentVolumeClaim" => storage::claim_spec(spec, old.map(|old| part(old, "spec")), path, errors),
         "StorageClass" => storage::storage_class(object, errors),
         "VolumeAttributesClass" => storage::attributes_class(object, errors),
         "VolumeAttachment" => {
@@ -82,12 +82,7 @@ fn of_storage(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
                 storage::new_attachment(object, errors);
             }
         }
-        "CSINode" => {
-            storage::csi_node(spec, path, errors);
-            if let Some(old) = old {
-                storage::same_drivers(object, old, errors);
-            }
-        }
+        "CSINode" => storage::csi_node(spec, path, errors),
         "CSIDriver" => storage::csi_driver(spec, path, errors),
         "CSIStorageCapacity" => storage::storage_capacity(object, errors),
         "ResourceClaim" => devices::claim_spec(spec, path, errors),
@@ -99,15 +94,15 @@ fn of_storage(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Erro
 }
 
 /// Rules for what governs the cluster itself.
-fn of_cluster(kind: &str, object: &Value, errors: &mut Errors) {
+fn of_cluster(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = part(object, "spec");
     let path = &Path::ROOT.child("spec");
     match kind {
         "Role" | "ClusterRole" => access::role(object, kind == "Role", errors),
         "RoleBinding" => access::binding(object, &["Role", "ClusterRole"], errors),
         "ClusterRoleBinding" => access::binding(object, &["ClusterRole"], errors),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => admission::webhooks(object, errors),
-        "ValidatingAdmissionPolicy" => admission::policy(object, errors),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => admission::webhooks(object, old, errors),
+        "ValidatingAdmissionPolicy" => admission::policy(object, old, errors),
         "ValidatingAdmissionPolicyBinding" => admission::policy_binding(spec, path, errors),
         "FlowSchema" => flow::schema(object, errors),
         "PriorityLevelConfiguration" => flow::priority_level(object, errors),
@@ -123,8 +118,14 @@ fn event(resource: &Resource, object: &Value, old: Option<&Value>, errors: &mut 
     config::event(object, group, errors);
     if group == EventGroup::Events {
         match old {
-            None => config::new_event(object, errors),
-            Some(old) => config::same_event(object, old, errors),
+            None => {
+                metadata::whole(resource, object, errors);
+                config::new_event(object, errors);
+            }
+            Some(old) => {
+                metadata::change(object, old, true, errors);
+                config::same_event(object, old, errors);
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn of_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     windows(context, &path, errors);
     app_armor(context, &path, errors);
     one_of(context, "supplementalGroupsPolicy", &["Merge", "Strict"], &path, errors);
-    one_of(context, "seLinuxChangePolicy", &["MountOption", "Recursive"], &path, errors);
+    one_of(context, "seLinuxChangePolicy", &["Recursive"], &path, errors);
 }
 
 /// Judges the security context of a container; `own_users` says that its users are not those of the node.

@@ -277,7 +277,7 @@ fn available_families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let addresses = path.child("clusterIPs");
     let policy = text(spec, "ipFamilyPolicy");
     let given = texts(spec, "clusterIPs");
-    if let Some(at) = given.iter().position(|address| address.contains(':')) {
+    if let Some(at) = given.iter().position(|address| service_ranges::is_sixth(address)) {
         errors.push(FieldError::invalid(&addresses.index(at), given, "IPv6 is not configured on this cluster"));
         return;
     }

@@ -180,8 +180,10 @@ fn inline_volume(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges what a claim asks for.
-pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// Judges what a claim asks for; `old` is what it asked for before. Who named a group before may name any.
+pub(super) fn claim_spec(spec: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let sources = ["dataSource", "dataSourceRef"];
+    let any_group = old.is_some_and(|old| sources.iter().any(|name| part(old, name).get("apiGroup").is_some()));
     access_modes(spec, "at least 1 access mode is required", path, errors);
     let size_path = path.child("resources");
     let size_path = size_path.key("storage");
@@ -195,7 +197,7 @@ pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     check::written_as(spec, "storageClassName", format::dns_subdomain, path, errors);
     one_of(spec, "volumeMode", &VOLUME_MODES, path, errors);
-    for name in ["dataSource", "dataSourceRef"] {
+    for name in sources {
         let Some(source) = spec.get(name) else { continue };
         let here = path.child(name);
         required(source, "name", &here, errors);
@@ -205,9 +207,16 @@ pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
             errors.push(FieldError::invalid(&here, kind, detail));
         }
-        check::written_as(source, "apiGroup", format::dns_subdomain, &here, errors);
+        if !any_group {
+            check::written_as(source, "apiGroup", format::dns_subdomain, &here, errors);
+        }
+        check::written_as(source, "namespace", format::dns_label, &here, errors);
     }
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+    let elsewhere = !text(part(spec, "dataSourceRef"), "namespace").is_empty();
+    if elsewhere && spec.get("dataSource").is_some() {
+        let detail = "may not be specified when dataSourceRef.namespace is specified";
+        errors.push(FieldError::invalid_shown(path, "{}", detail));
+    } else if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
         && source != reference
     {
         // What is shown is a path, which has nothing to show.

@@ -155,7 +155,7 @@ fn one_source(kind: &str, source: &Value, pod: Option<&str>, path: &Path<'_>, er
             Some(template) => {
                 let path = path.child("volumeClaimTemplate");
                 templates::metadata(part(template, "metadata"), &path.child("metadata"), errors);
-                storage::claim_spec(part(template, "spec"), &path.child("spec"), errors);
+                storage::claim_spec(part(template, "spec"), None, &path.child("spec"), errors);
             }
         },
         "image" => {

@@ -40,8 +40,8 @@ fn replicated(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     needed_selector(spec, "deployment", path, errors);
     let selector = part(spec, "selector");
     if check::is_refused_selector(selector) {
-        let shown = check::shown_selector(selector);
-        errors.push(FieldError::invalid(&path.child("selector"), shown, "invalid label selector"));
+        let shown = shown::selector(Some(selector));
+        errors.push(FieldError::invalid_shown(&path.child("selector"), &shown, "invalid label selector"));
         return;
     }
     selected_template(spec, spec.get("selector"), path, errors);
@@ -208,7 +208,7 @@ pub(super) fn stateful_set(spec: &Value, is_new: bool, path: &Path<'_>, errors: 
     let claims = path.child("volumeClaimTemplates");
     for (at, claim) in list(spec, "volumeClaimTemplates").iter().enumerate().filter(|_| is_new) {
         let here = claims.index(at);
-        storage::claim_spec(part(claim, "spec"), &here.child("spec"), errors);
+        storage::claim_spec(part(claim, "spec"), None, &here.child("spec"), errors);
     }
     not_negative(spec, "replicas", path, errors);
     not_negative(spec, "minReadySeconds", path, errors);
@@ -219,7 +219,8 @@ pub(super) fn stateful_set(spec: &Value, is_new: bool, path: &Path<'_>, errors: 
     needed_selector(spec, "statefulset", path, errors);
     let selector = part(spec, "selector");
     if check::is_refused_selector(selector) {
-        errors.push(FieldError::invalid(&path.child("selector"), check::shown_selector(selector), ""));
+        let shown = shown::selector(Some(selector));
+        errors.push(FieldError::invalid_shown(&path.child("selector"), &shown, ""));
     } else {
         selected_template(spec, spec.get("selector"), path, errors);
         stateful_template(spec, &path.child("template"), errors);

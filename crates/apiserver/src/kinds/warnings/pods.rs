@@ -221,9 +221,7 @@ fn old_profiles(annotations: &Value, spec: &Value, before: &str, found: &mut Vec
 }
 
 fn fractional(value: Option<&Value>, path: &str, found: &mut Vec<String>) {
-    // Kubernetes counts thousandths, and takes what is too large to be counted so for a fraction.
-    let counted = |whole: i128| whole.unsigned_abs() <= u128::from(i64::MAX.unsigned_abs() / 1000);
-    if let Some(amount) = quantity(value).filter(|amount| !amount.whole().is_some_and(counted)) {
+    if let Some(amount) = quantity(value).filter(|amount| !amount.counts_as_whole()) {
         let shown = quote(&amount.written());
         found.push(format!("{path}: fractional byte value {shown} is invalid, must be an integer"));
     }

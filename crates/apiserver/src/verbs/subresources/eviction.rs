@@ -9,7 +9,7 @@ use super::{
         Call, Writer,
         decode::{self, Wanted},
         delete::check_preconditions,
-        stored,
+        read, stored,
     },
     pods::{set_condition, success},
 };
@@ -36,7 +36,7 @@ pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, St
         _ => DeleteOptions::default(),
     };
     delete.dry_run |= options.dry_run;
-    let pod = call.read(&*call.existing()?)?;
+    let pod = read(&call.shared.registry, &call.resource, &*call.existing()?)?;
     if !is_over(&pod)
         && let Some(budget) = budget_of(call, &pod)?
         && !allows_unready(&pod, &budget)

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::{
     Call, Writer,
     decode::{self, Wanted},
+    read,
 };
 use crate::{
     answer,
@@ -21,7 +22,7 @@ use crate::{
 
 /// The log of a pod: empty, because it never ran.
 pub(super) fn log(call: &Call) -> Result<Response<Body>, Status> {
-    let pod = call.read(&*call.existing()?)?;
+    let pod = read(&call.shared.registry, &call.resource, &*call.existing()?)?;
     check_log_options(call.name(), &call.query)?;
     let containers: Vec<&str> = ["initContainers", "containers", "ephemeralContainers"]
         .into_iter()
@@ -81,7 +82,7 @@ pub(super) fn connect(call: &Call) -> Result<Response<Body>, Status> {
     if call.resource.plural == "services" {
         return Err(through_service(call)?);
     }
-    let object = call.read(&*call.existing()?)?;
+    let object = read(&call.shared.registry, &call.resource, &*call.existing()?)?;
     let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
     let (name, part) = (call.name(), call.path.subresource.as_deref().unwrap_or_default());
     Err(match call.resource.plural.as_str() {

@@ -7,7 +7,7 @@ use super::super::{
     Call, Change, Writer,
     apply::Configuration,
     decode::{self, Wanted},
-    ownership::{Owner, ScaleOwner},
+    ownership::{NO_CUSTOM_SCALE, Owner, ScaleOwner, described},
     patch::Patch,
 };
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
 const KIND: Named<'static> = Named { group: "autoscaling", what: "Scale" };
 
 /// Answers with the scale of an object.
-pub(super) fn get(call: &Call) -> Result<Response<Body>, Status> {
-    let object = call.read(&*call.existing()?)?;
+pub(super) async fn get(call: &Call) -> Result<Response<Body>, Status> {
+    let object = call.read(&*call.existing()?).await?;
     if let Some(scale) = call.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref())
         && at(&object, &scale.spec_replicas).is_none_or(Value::is_null)
     {
@@ -63,16 +63,17 @@ pub(crate) async fn apply(
     let wanted = wanted(call)?;
     let owner = Owner::of(call, options);
     let scale_type = resource_of(call, &wanted);
-    if call.resource.custom.is_some() {
-        return Err(Status::internal(
-            "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
-        ));
-    }
     config.check(&scale_type.api_version(), &scale_type.kind)?;
     config.check_text(options.field_validation, warnings)?;
     write(call, options.dry_run, warnings, |object, _| {
         let old = complete(call, &scale_of(call, object), &wanted);
         let (scale, managers) = scale_owner(&owner, &wanted).apply(object, &old, &config.value, options.force)?;
+        if scale.is_some() && call.resource.custom.is_some() {
+            let described = described(&config.value);
+            let problem = format!("failed to convert new object ({described}) to proper version: {NO_CUSTOM_SCALE}");
+            return Err(Status::internal(problem));
+        }
+        let scale = scale.unwrap_or(old);
         let scale = schema::restore(&call.resource.schemas, wanted.schema, scale).map_err(Status::internal)?;
         super::super::update::check_names(call, &scale)?;
         check(call.name(), &scale)?;

@@ -1,34 +1,40 @@
-//! An API server with our kinds, and placement at work over it: what it tells is what would travel.
+//! An API server with our kinds, a controller of placement over it, and what that tells.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use http::Method;
 use orrery::{
-    client::{Client, kube_in_process},
+    client::{Client, Refusal, kube_in_process},
     up::Desk,
 };
 use orrery_api::definitions::{ANSWERED, Definition, STORED};
 use orrery_apiserver::{Answers, Provided, Server, Service, identity::User, yaml};
-use orrery_hub::controller::{self, Counters, Links};
+use orrery_hub::{
+    controller::{self, Counters, Links},
+    delivery,
+};
 use orrery_store::Store;
+use orrery_testkit::watch_until;
 use orrery_works::{
-    Bundle, ResourceId,
+    Bundle, ResourceId, Version,
     source::{Change, Effect},
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::mpsc,
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const CONTROL: &str = "/apis/control.kubestellar.io/v1alpha1";
+pub(crate) const BINDINGS: &str = "/apis/control.kubestellar.io/v1alpha1/bindings";
+pub(crate) const POLICIES: &str = "/apis/control.kubestellar.io/v1alpha1/bindingpolicies";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const LEDGERS: &str = "/apis/core.orrery.io/v1alpha1/workledgers";
+pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
+pub(crate) const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 pub(crate) const EXPAND: &str = "control.kubestellar.io/expand-templates";
 
 /// An API server with our kinds, and a client of it.
@@ -40,16 +46,16 @@ pub(crate) struct Hub {
     _controllers: orrery_apiserver::Controllers,
 }
 
-/// What was told: by id where, and what.
-pub(crate) type Works = BTreeMap<ResourceId, (String, Arc<Bundle>)>;
-
 /// A controller at work, and what it told.
 pub(crate) struct Placement {
     stop: CancellationToken,
     task: JoinHandle<()>,
     changes: mpsc::Receiver<Change>,
-    pub(crate) reports: mpsc::Sender<Effect>,
-    pub(crate) works: Works,
+    reports: mpsc::Sender<Effect>,
+    pub(crate) works: BTreeMap<ResourceId, (String, Arc<Bundle>)>,
+    pub(crate) counters: Arc<Counters>,
+    /// How many works were rendered when somebody last looked.
+    rendered: u64,
 }
 
 impl Hub {
@@ -70,9 +76,7 @@ impl Hub {
         let controllers = server.start_controllers();
         let client = Client::in_process(server.service(), User::admin());
         let mut hub = Self { server, store, client, desk, _controllers: controllers };
-        for namespace in ["prod", "customization-properties"] {
-            hub.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
-        }
+        hub.post(NAMESPACES, json!({"metadata": {"name": "prod", "labels": {"stage": "prod"}}})).await;
         for (cluster, region) in [("c1", "east"), ("c2", "west")] {
             hub.cluster(cluster, region).await;
         }
@@ -84,7 +88,7 @@ impl Hub {
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "metadata": {"name": name, "labels": {"region": region}},
         });
-        self.post("/apis/cluster.open-cluster-management.io/v1/managedclusters", object).await;
+        self.post(CLUSTERS, object).await;
     }
 
     pub(crate) fn service(&self) -> Service {
@@ -92,24 +96,25 @@ impl Hub {
     }
 
     pub(crate) fn placement(&self) -> Placement {
+        self.placement_with(delivery::Config::default())
+    }
+
+    pub(crate) fn placement_with(&self, delivery: delivery::Config) -> Placement {
         let service = self.server.service();
         let everywhere = kube_in_process(service.clone(), "*");
         let space = Arc::new(move |space: &str| kube_in_process(service.clone(), space));
-        let config = controller::Config::new(everywhere, space);
+        let config = controller::Config { delivery, ..controller::Config::new(everywhere, space) };
         let (sender, changes) = mpsc::channel(64);
         let (reports, heard) = mpsc::channel(64);
         let stop = CancellationToken::new();
         let links = Links { changes: sender, reports: heard, questions: self.desk.open() };
-        let task = tokio::spawn(controller::run(config, links, Arc::new(Counters::default()), stop.clone()));
-        Placement { stop, task, changes, reports, works: BTreeMap::new() }
+        let counters = Arc::new(Counters::default());
+        let task = tokio::spawn(controller::run(config, links, Arc::clone(&counters), stop.clone()));
+        Placement { stop, task, changes, reports, works: BTreeMap::new(), counters, rendered: 0 }
     }
 
     pub(crate) async fn post(&mut self, path: &str, object: Value) -> Value {
         self.client.send(Method::POST, path, Some(&object)).await.unwrap_or_else(|error| panic!("{path}: {error:#}"))
-    }
-
-    pub(crate) async fn put(&mut self, path: &str, object: &Value) {
-        self.client.send(Method::PUT, path, Some(object)).await.unwrap_or_else(|error| panic!("{path}: {error:#}"));
     }
 
     pub(crate) async fn policy(&mut self, name: &str, spec: Value) {
@@ -129,43 +134,75 @@ impl Hub {
 
     /// Changes the one text of a config map.
     pub(crate) async fn set_text(&mut self, namespace: &str, name: &str, key: &str, text: &str) {
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-        let mut object = self.get(&path).await.expect("the config map");
-        object["data"][key] = text.into();
-        self.put(&path, &object).await;
+        let path = format!("{NAMESPACES}/{namespace}/configmaps/{name}");
+        self.change(&path, |object| object["data"][key] = text.into()).await;
+    }
+
+    /// Changes an object, whoever else does at the same time.
+    pub(crate) async fn change(&mut self, path: &str, change: impl Fn(&mut Value)) {
+        loop {
+            let mut object = self.get(path).await.expect("the object");
+            change(&mut object);
+            let Err(error) = self.client.send(Method::PUT, path, Some(&object)).await else { return };
+            let is_conflict = error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == 409);
+            assert!(is_conflict, "{path}: {error:#}");
+        }
+    }
+
+    pub(crate) async fn delete(&mut self, path: &str) {
+        self.client.send(Method::DELETE, path, None).await.unwrap_or_else(|error| panic!("{path}: {error:#}"));
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Option<Value> {
         self.client.get_opt(path).await.unwrap_or_else(|error| panic!("{path}: {error:#}"))
     }
 
-    /// Waits until what is at a path is as it should be.
-    pub(crate) async fn wait(&mut self, path: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let found = self.get(path).await;
-            if let Some(found) = found.as_ref().filter(|found| is_so(found)) {
-                return found.clone();
-            }
-            assert!(Instant::now() < end, "{path} does not come to have {what}: {found:#?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    /// Watches a collection until one of its objects, that of this name if any is given, is as it should be.
+    pub(crate) async fn wait(&self, collection: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let client = kube_in_process(self.server.service(), "root");
+        watch_until(&client, collection, name, what, is_so).await
     }
 }
 
 impl Placement {
     /// The next change.
-    async fn next(&mut self) -> Change {
+    pub(crate) async fn next(&mut self) -> Change {
         let change = timeout(PATIENCE, self.changes.recv()).await.expect("a change in time").expect("a change");
         match &change {
             Change::Put(desired) => {
-                let work = (desired.cluster.to_string(), Arc::clone(&desired.bundle));
+                let work = (desired.cluster.to_string(), Arc::clone(desired.bundle.bundle()));
                 self.works.insert(desired.id.clone(), work);
             }
             Change::Delete(id) => drop(self.works.remove(id)),
             Change::Keep(_) | Change::Complete => {}
         }
         change
+    }
+
+    /// Takes the next changes, and says how many works were rendered for them, and told as wanted and as unwanted.
+    pub(crate) async fn tells(&mut self, changes: usize) -> (u64, usize, usize) {
+        let (mut wanted, mut unwanted) = (0, 0);
+        for _ in 0..changes {
+            match self.next().await {
+                Change::Put(_) => wanted += 1,
+                Change::Delete(_) => unwanted += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        (self.rendered(), wanted, unwanted)
+    }
+
+    /// How many works were rendered since this was asked last.
+    pub(crate) fn rendered(&mut self) -> u64 {
+        let rendered = self.counters.rendered.load(Relaxed);
+        rendered - std::mem::replace(&mut self.rendered, rendered)
+    }
+
+    /// Waits until the works that were told are as they should be.
+    pub(crate) async fn until_works(&mut self, is_so: impl Fn(&BTreeMap<ResourceId, (String, Arc<Bundle>)>) -> bool) {
+        while !is_so(&self.works) {
+            self.next().await;
+        }
     }
 
     pub(crate) async fn until_complete(&mut self) {
@@ -178,13 +215,6 @@ impl Placement {
         while self.sent() != expected {
             let changed = timeout(PATIENCE, self.next()).await;
             assert!(changed.is_ok(), "{:?} is sent and not {expected:?}", self.sent());
-        }
-    }
-
-    /// Waits until the works that were told are as they should be.
-    pub(crate) async fn until_works(&mut self, is_so: impl Fn(&Works) -> bool) {
-        while !is_so(&self.works) {
-            self.next().await;
         }
     }
 
@@ -201,6 +231,19 @@ impl Placement {
                 format!("{cluster} {} {}", value["metadata"]["name"].as_str().unwrap_or("?"), text(&value))
             })
             .collect()
+    }
+
+    /// A cluster says what the status of a Deployment is there.
+    pub(crate) async fn hears(&self, cluster: &str, name: &str, status: &Value) {
+        let (id, _) = self.works.iter().find(|(_, (to, _))| to == cluster).expect("a work");
+        let status = json!({"resourceStatus": {"manifests": [{
+            "resourceMeta": {"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments", "name": name, "namespace": "prod"},
+            "statusFeedback": {"values": [{"name": "status", "fieldValue": {"type": "JsonRaw", "jsonRaw": status.to_string()}}]},
+            "conditions": [],
+        }]}});
+        let status = Arc::new(serde_json::from_value(status).expect("a status"));
+        let report = Effect::Status { id: id.clone(), version: Version::new(1).expect("a version"), status };
+        self.reports.send(report).await.expect("somebody listens");
     }
 
     pub(crate) async fn stop(self) {
