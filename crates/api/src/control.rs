@@ -106,23 +106,31 @@ pub struct Workload {
     pub namespace_scope: Vec<BoundObject>,
 }
 
-/// A reference to a bound object.
+/// A bound object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundObject {
-    /// The API group.
+    /// Which.
+    #[serde(flatten)]
+    pub object: ObjectReference,
+    /// How it is delivered.
+    #[serde(flatten)]
+    pub modulation: Modulation,
+}
+
+/// A reference to an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectReference {
+    /// The API group; empty for the core group.
     pub group: String,
     /// The version it is read in.
     pub version: String,
     /// The resource in the plural.
     pub resource: String,
-    /// The namespace, unless the object has none.
+    /// The namespace; empty when it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// How it is delivered.
-    #[serde(flatten)]
-    pub modulation: Modulation,
 }
 
 /// A cluster that objects go to.

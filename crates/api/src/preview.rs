@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::control::ObjectReference;
+
 /// The API group of every kind in this module.
 pub const GROUP: &str = "control.orrery.io";
 
@@ -13,16 +15,17 @@ pub const VERSION: &str = "v1alpha1";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BindingPreviewSpec {
-    /// BindingPolicies by name. All when neither this nor `given` has any.
+    /// BindingPolicies by name. When none is named, those that are given; when none is given either, all that are stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// BindingPolicies as they might be, in place of those of the same names.
+    /// Objects as they might be, in place of those of the same names: BindingPolicies, CustomTransforms, objects of any kind that
+    /// is sent, namespaces, and in the management space clusters and their properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Value>,
     /// Only these clusters, if any are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<String>,
-    /// The most rows of one answer.
+    /// The most rows of one answer. Answers whose manifests are large have fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Where the answer before this one ended.
@@ -66,22 +69,9 @@ pub struct PreviewRow {
     /// Why it would get nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-}
-
-/// Which object a row is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObjectReference {
-    /// The API group; empty for the core group.
-    pub group: String,
-    /// The version it is read in.
-    pub version: String,
-    /// The resource in the plural.
-    pub resource: String,
-    /// The namespace; empty when it has none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
-    /// The name.
-    pub name: String,
+    /// Whoever asked may not read the object: manifests and errors are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
 }
 
 /// What would become of an object in a cluster.

@@ -4,7 +4,7 @@ use orrery_api::{
     cluster::{ClientConfig, ClusterClaim, ManagedClusterSpec, ManagedClusterStatus, Taint},
     control::{
         BindingPolicySpec, BindingSpec, BindingStatus, BoundObject, CustomTransformSpec, CustomTransformStatus,
-        Destination, DownsyncClause, Modulation, Workload,
+        Destination, DownsyncClause, Modulation, ObjectReference, Workload,
         collect::{
             Cell, ErrorInColumn, NamedAggregator, NamedExpression, NamedStatusCombination, RowEvaluationError,
             StatusCollectorSpec, StatusCollectorStatus, StatusCombinationRow,
@@ -13,7 +13,7 @@ use orrery_api::{
     definitions::{ANSWERED, Definition, STORED},
     labels::{LabelSelector, Requirement},
     ledger::{KeptWork, LedgerBox, WorkLedgerSpec},
-    preview::{BindingPreviewSpec, BindingPreviewStatus, ObjectReference, PreviewChange, PreviewRow},
+    preview::{BindingPreviewSpec, BindingPreviewStatus, PreviewChange, PreviewRow},
     work::{Condition, ManifestWork},
 };
 use serde_json::{Value, json};
@@ -114,11 +114,13 @@ fn what_types_write_is_in_the_schema() {
     check("bindingpolicies.control.kubestellar.io", json!({"spec": policy, "status": status}));
 
     let object = |namespace: &str| BoundObject {
-        group: "apps".into(),
-        version: "v1".into(),
-        resource: "deployments".into(),
-        namespace: namespace.into(),
-        name: "web".into(),
+        object: ObjectReference {
+            group: "apps".into(),
+            version: "v1".into(),
+            resource: "deployments".into(),
+            namespace: namespace.into(),
+            name: "web".into(),
+        },
         modulation: modulation(),
     };
     let workload = Workload { cluster_scope: vec![object("")], namespace_scope: vec![object("n")] };
@@ -236,6 +238,7 @@ fn what_our_own_types_write_is_in_the_schema() {
         manifest: Some(json!({})),
         sent: Some(json!({})),
         errors: vec!["e".into()],
+        withheld: true,
     };
     let answer = BindingPreviewStatus { rows: vec![row], continues: "y".into(), errors: vec!["e".into()] };
     check("bindingpreviews.control.orrery.io", json!({"spec": asked, "status": answer}));

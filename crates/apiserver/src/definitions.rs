@@ -31,11 +31,11 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use conversion::{Turns, settled};
 pub(crate) use decode::{decode, restore};
-pub(crate) use family::{Custom, Served};
+pub(crate) use family::{Custom, Keeping, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
 pub(crate) use life::{end, end_if_empty, mark_deleted, settle};
 
-use crate::{custom::Refused, registry::Resource, verbs};
+use crate::{answered::Answers, custom::Refused, registry::Resource, verbs};
 
 /// The group of definitions.
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -49,6 +49,8 @@ pub struct Provided {
     pub definition: Value,
     /// In which spaces it is served, by their names.
     pub spaces: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Who answers when an object of it is created. Then objects are only created and answered; otherwise they are stored.
+    pub answers: Option<Answers>,
 }
 
 /// Why a definition that is part of the program cannot be served.
@@ -85,7 +87,11 @@ impl Definitions {
         let compiled = provided.into_iter().map(|provided| {
             let definition = accepted(&provided.definition);
             let refused = |why| ProvidedError { name: crate::object::name(&definition).to_owned(), why };
-            let entry = Entry::of(&definition, Revision::ZERO).map_err(refused)?;
+            let entry = match provided.answers {
+                Some(_) => Entry::answered(&definition),
+                None => Entry::of(&definition, Revision::ZERO),
+            };
+            let entry = entry.map_err(refused)?;
             Ok((provided, entry))
         });
         Ok(Self { store, provided: compiled.collect::<Result<_, _>>()?, turns, spaces: RwLock::default() })
@@ -95,6 +101,12 @@ impl Definitions {
     pub(crate) fn provided(&self, space: Option<&str>) -> impl Iterator<Item = &Entry> {
         let wanted = move |provided: &Provided| space.is_none_or(|space| (provided.spaces)(space));
         self.provided.iter().filter(move |(provided, _)| wanted(provided)).map(|(_, entry)| entry)
+    }
+
+    /// Who answers objects of a resource; none for those that are stored.
+    pub(crate) fn answers(&self, resource: &Resource) -> Option<&Answers> {
+        let is_its = |entry: &Entry| entry.served.resources.iter().any(|its| std::ptr::eq(&raw const **its, resource));
+        self.provided.iter().find(|(_, entry)| is_its(entry))?.0.answers.as_ref()
     }
 
     /// Who may ask those who convert.
@@ -169,15 +181,15 @@ fn accepted(definition: &Value) -> Value {
 }
 
 /// What a definition makes, compiled now or by whoever had an equal one.
-fn compiled(spec: &Value, names: &Value) -> Result<Arc<Served>, Refused> {
+fn compiled(spec: &Value, names: &Value, keeping: Keeping) -> Result<Arc<Served>, Refused> {
     static SHARED: OnceLock<Mutex<Shared>> = OnceLock::new();
     let text = json!({"spec": spec, "names": names}).to_string();
-    let hash: [u8; 32] = Sha256::digest(text).into();
+    let hash: [u8; 32] = Sha256::new().chain_update(text).chain_update(keeping.mark()).finalize().into();
     let shared = SHARED.get_or_init(Mutex::default);
     if let Some(found) = shared.lock().get(&hash).and_then(Weak::upgrade) {
         return Ok(found);
     }
-    let made = Arc::new(Served::compile(spec, names, hash)?);
+    let made = Arc::new(Served::compile(spec, names, hash, keeping)?);
     let mut shared = shared.lock();
     if shared.len() >= SWEEP && shared.len() == shared.capacity() {
         shared.retain(|_, kept| kept.strong_count() > 0);

@@ -1,6 +1,7 @@
 //! The Kubernetes HTTP API over a store, many spaces in one process.
 
 mod answer;
+mod answered;
 mod apply;
 mod body;
 mod controllers;
@@ -37,6 +38,7 @@ mod verbs;
 mod versions;
 pub mod yaml;
 
+pub use answered::{Answers, Asked, What};
 pub use body::Body;
 pub use controllers::Controllers;
 pub use definitions::{Provided, ProvidedError};

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use orrery_store::{Key, Store};
+use serde_json::Value;
 
 use crate::{
     answer,
@@ -201,6 +202,24 @@ where
         }
     }
     answered
+}
+
+/// Asks as a user, as if over HTTP, for a component that acts with the user's rights.
+pub(crate) async fn ask(
+    shared: &Arc<Shared>,
+    user: &User,
+    method: Method,
+    path: &str,
+    object: &Value,
+) -> Result<Value, Status> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let (address, query) = (request::parse(path)?, Query::parse(query));
+    shared.authorizer.authorize(user, &Attributes::of(&address, &method, &query, &mut String::new()))?;
+    let incoming = Incoming { method, headers: HeaderMap::new(), address, query, user: user.clone() };
+    let body = Body::whole(serde_json::to_vec(object).unwrap_or_default());
+    let answered = incoming.answer(shared, body, &mut Vec::new(), &mut None).await?;
+    let bytes = answered.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    serde_json::from_slice(&bytes).map_err(Status::internal_error)
 }
 
 /// What a request was about. The answer carries it in its extensions, for whoever counts requests: it has as many values

@@ -2,6 +2,7 @@
 
 mod admission;
 mod allocation;
+mod answered;
 mod apply;
 mod collection;
 mod create;
@@ -284,6 +285,9 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
     warnings.extend(call.resource.custom.as_ref().and_then(|custom| custom.version().deprecation.clone()));
     if call.path.subresource.is_some() {
         return subresources::run(call, body, warnings).await;
+    }
+    if let Some(answers) = call.shared.definitions.answers(&call.resource) {
+        return answered::create(&call, answers, &body, warnings).await;
     }
     if call.resource.storage == Storage::Virtual {
         return subresources::run_virtual(call, body, warnings).await;

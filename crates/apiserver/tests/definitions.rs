@@ -158,7 +158,7 @@ async fn objects_of_an_older_schema_are_read_with_new_defaults() {
 
 #[tokio::test]
 async fn definitions_of_the_program_are_served_where_they_belong() {
-    let provided = Provided { definition: definition(), spaces: Arc::new(|space| space != "root") };
+    let provided = Provided { definition: definition(), spaces: Arc::new(|space| space != "root"), answers: None };
     let config = Config { definitions: vec![provided], ..Config::default() };
     let client = Client::over(Store::memory(orrery_store::Config::default()).unwrap(), config).await;
     client.post("/apis/core.orrery.io/v1alpha1/logicalspaces", &json!({"metadata": {"name": "one"}})).await;

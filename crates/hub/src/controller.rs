@@ -21,6 +21,7 @@
 mod feed;
 mod fleet;
 mod path;
+mod questions;
 mod returned;
 mod space;
 mod store;

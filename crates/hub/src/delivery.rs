@@ -20,6 +20,7 @@ mod inventory;
 mod ledger;
 mod objects;
 mod settle;
+mod supposed;
 mod transforms;
 mod work;
 
@@ -39,6 +40,7 @@ use orrery_api::{
 use orrery_works::{ResourceId, Sealed};
 use serde_json::Value;
 
+pub(crate) use self::supposed::{Sender, Supposed};
 use self::{
     bound::{Around, Bound, Dirt},
     inventory::Inventory,
@@ -50,6 +52,7 @@ pub use self::{
     inventory::Properties,
     ledger::{Ledgers, joined},
     settle::{BindingChange, Settled},
+    supposed::Supposition,
     transforms::TransformChange,
 };
 use crate::{
@@ -125,6 +128,8 @@ pub struct Delivery {
     /// By policy and part.
     bindings: BTreeMap<(Arc<str>, u32), Bound>,
     dirty: BTreeMap<Arc<str>, PolicyDirt>,
+    /// How often anything changed that a preview shows.
+    changes: u64,
     lately: Lately,
 }
 
@@ -159,6 +164,7 @@ impl Delivery {
             inventory: Inventory::default(),
             bindings: BTreeMap::new(),
             dirty: BTreeMap::new(),
+            changes: 0,
             lately: Lately::default(),
         }
     }
@@ -173,6 +179,7 @@ impl Delivery {
         ledger: Option<&WorkLedgerSpec>,
     ) {
         let policy: Arc<str> = policy.into();
+        self.changes += 1;
         let mut bound = Bound::new(self.holder(&policy, part, facts), part, &facts.uid);
         bound.restore(spec, ledger);
         self.bindings.insert((policy, part), bound);
@@ -206,7 +213,9 @@ impl Delivery {
         let name: Arc<str> = name.into();
         let before = self.policies.insert(Arc::clone(&name), facts.clone());
         let is_another = before.is_some_and(|before| before.uid != facts.uid);
+        self.changes += u64::from(self.resolution.spec(&name) != Some(&spec));
         if self.resolution.set_policy(&name, spec) || is_another || !self.has_bindings(&name) {
+            self.changes += 1;
             self.dirty.entry(name).or_default().members = true;
         }
     }
@@ -215,6 +224,7 @@ impl Delivery {
     pub fn remove_policy(&mut self, name: &str) {
         if self.policies.remove(name).is_some() {
             self.resolution.remove_policy(name);
+            self.changes += 1;
             self.dirty.entry(name.into()).or_default().members = true;
         }
     }
@@ -222,6 +232,7 @@ impl Delivery {
     /// An object was made or changed.
     pub fn set_object(&mut self, id: ObjectId, version: &str, labels: Labels, object: Value) {
         let changed = self.objects.set(&id, object);
+        self.changes += u64::from(changed);
         let touched = self.resolution.set_object(id.clone(), ObjectFacts { version: version.into(), labels });
         self.touch(touched);
         if changed {
@@ -232,12 +243,14 @@ impl Delivery {
     /// An object is gone.
     pub fn remove_object(&mut self, id: &ObjectId) {
         let touched = self.resolution.remove_object(id);
+        self.changes += 1;
         self.touch(touched);
         self.objects.remove(id);
     }
 
     /// A namespace was made or its labels changed.
     pub fn set_namespace(&mut self, name: &str, labels: Labels) {
+        self.changes += u64::from(self.resolution.namespace(name) != Some(&labels));
         let touched = self.resolution.set_namespace(name, labels);
         self.touch(touched);
     }
@@ -245,12 +258,15 @@ impl Delivery {
     /// A namespace is gone.
     pub fn remove_namespace(&mut self, name: &str) {
         let touched = self.resolution.remove_namespace(name);
+        self.changes += 1;
         self.touch(touched);
     }
 
     /// A cluster joined or changed.
     pub fn set_cluster(&mut self, name: &str, labels: Labels, annotations: BTreeMap<String, String>) {
+        let is_other = self.resolution.cluster(name) != Some(&labels);
         let changed = self.inventory.set_cluster(name, labels.clone(), annotations);
+        self.changes += u64::from(changed || is_other);
         let touched = self.resolution.set_cluster(name, labels);
         self.touch(touched);
         if changed {
@@ -261,6 +277,7 @@ impl Delivery {
     /// A cluster left.
     pub fn remove_cluster(&mut self, name: &str) {
         let touched = self.resolution.remove_cluster(name);
+        self.changes += 1;
         self.touch(touched);
         self.inventory.remove_cluster(name);
     }
@@ -268,6 +285,7 @@ impl Delivery {
     /// The properties of a cluster were made, changed, or are gone.
     pub fn set_properties(&mut self, cluster: &str, properties: Option<Properties>) {
         if self.inventory.set_properties(cluster, properties) {
+            self.changes += 1;
             self.touch_cluster(cluster);
         }
     }
@@ -275,6 +293,7 @@ impl Delivery {
     /// A CustomTransform was made, changed, or is gone. Answers about which of them something else is to be said.
     pub fn set_transform(&mut self, name: &str, spec: Option<CustomTransformSpec>) -> BTreeSet<String> {
         let change = self.transforms.set(name, spec);
+        self.changes += u64::from(!change.resources.is_empty());
         for resource in &change.resources {
             self.objects.transform_anew(resource);
             self.lately.resources.insert(resource.clone());
@@ -296,6 +315,11 @@ impl Delivery {
         if let Some(((policy, _), _)) = found {
             self.dirty.entry(Arc::clone(policy)).or_default().inside.objects.insert(object.clone());
         }
+    }
+
+    /// A number that is another one whenever a preview would show something else.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Somebody changed or deleted a Binding: what it says is not what was told.
@@ -347,6 +371,10 @@ impl Delivery {
         self.inventory.data(cluster)
     }
 
+    pub(crate) fn space(&self) -> &str {
+        &self.space
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         self.config.limits
     }
@@ -356,21 +384,34 @@ impl Delivery {
         self.parts(policy).find_map(|bound| bound.sent(id, cluster))
     }
 
-    /// The objects that a policy sent to each cluster last.
-    pub(crate) fn sent_everywhere(&self, policy: &str) -> BTreeSet<(ObjectId, Arc<str>)> {
-        let of = |bound: &Bound| {
-            let clusters = bound.clusters_with_works();
-            let pairs = clusters
-                .iter()
-                .flat_map(|cluster| bound.sent_objects(cluster).map(move |id| (id.clone(), Arc::clone(cluster))));
-            pairs.collect::<Vec<_>>()
-        };
-        self.parts(policy).flat_map(of).collect()
+    /// The objects that a policy sent last, from one on, for each of its Bindings.
+    pub(crate) fn sent_from<'a>(
+        &'a self,
+        policy: &str,
+        start: &'a ObjectId,
+    ) -> Vec<impl Iterator<Item = &'a ObjectId>> {
+        self.parts(policy).map(move |bound| bound.placed_from(start)).collect()
     }
 
-    /// Whether a policy leaves an object to an older Binding in a cluster.
-    pub(crate) fn is_left_out(&self, claims: &Claims, policy: &str, id: &ObjectId, cluster: &str) -> bool {
-        self.parts(policy).any(|bound| bound.has(id) && claims.is_lost(&bound.holder, id, cluster))
+    /// The clusters that a policy sent an object to last.
+    pub(crate) fn sent_to<'a>(&'a self, policy: &str, id: &'a ObjectId) -> impl Iterator<Item = &'a Arc<str>> {
+        self.parts(policy).flat_map(move |bound| bound.sent_to(id))
+    }
+
+    /// The older Binding to which a policy leaves an object in a cluster.
+    pub(crate) fn left_to<'a>(
+        &self,
+        claims: &'a Claims,
+        policy: &str,
+        id: &ObjectId,
+        cluster: &str,
+    ) -> Option<&'a Holder> {
+        self.parts(policy).filter(|bound| bound.has(id)).find_map(|bound| claims.lost_to(&bound.holder, id, cluster))
+    }
+
+    /// The Bindings of a policy that hold back changes.
+    pub(crate) fn frozen(&self, policy: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.parts(policy).filter(|bound| bound.is_frozen()).map(|bound| &bound.holder.binding)
     }
 
     fn parts(&self, policy: &str) -> impl Iterator<Item = &Bound> {

@@ -15,4 +15,4 @@ mod resolution;
 
 pub use clause::policy_concerns as concerns;
 pub use object::{GroupResource, ObjectFacts, ObjectId};
-pub use resolution::{Answer, Resolution, Touched};
+pub use resolution::{Answer, Resolution, SupposedFacts, Touched};

@@ -169,8 +169,9 @@ fn a_binding_that_grows_too_large_continues_without_moving_what_was_there() {
         }
     };
     let where_each_is = |parts: &BTreeMap<u32, orrery_api::control::BindingSpec>| -> BTreeMap<String, u32> {
-        let names =
-            parts.iter().flat_map(|(part, spec)| spec.workload.namespace_scope.iter().map(|o| (o.name.clone(), *part)));
+        let names = parts.iter().flat_map(|(part, spec)| {
+            spec.workload.namespace_scope.iter().map(|bound| (bound.object.name.clone(), *part))
+        });
         names.collect()
     };
     fill(&mut space, 500, 700);
@@ -186,7 +187,7 @@ fn a_binding_that_grows_too_large_continues_without_moving_what_was_there() {
     assert!(places.iter().all(|(name, part)| moved[name] == *part));
     for spec in after.values() {
         assert!(serde_json::to_vec(&spec.workload).expect("JSON").len() <= limit);
-        assert!(spec.workload.namespace_scope.is_sorted_by_key(|object| object.name.clone()));
+        assert!(spec.workload.namespace_scope.is_sorted_by_key(|bound| bound.object.name.clone()));
         assert_eq!(spec.destinations.len(), 1);
     }
     assert_eq!([parts::name("big", 1), parts::name("big", 3)], ["big", "big--3"]);

@@ -91,6 +91,7 @@ impl Hub {
         let provided = STORED.iter().map(|definition| Provided {
             definition: yaml::parse(definition.yaml.as_bytes()).expect("YAML"),
             spaces: Arc::new(|_| true),
+            answers: None,
         });
         let config =
             orrery_apiserver::Config { definitions: provided.collect(), ..orrery_apiserver::Config::default() };

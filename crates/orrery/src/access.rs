@@ -15,7 +15,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use crate::kubeconfig::Kubeconfig;
+use crate::{cli::Usage, kubeconfig::Kubeconfig};
 
 /// Where `orrery up` writes a kubeconfig when nobody says otherwise.
 const LOCAL: &str = "./orrery-data/admin.kubeconfig";
@@ -29,6 +29,9 @@ pub(crate) struct AccessArgs {
     /// The context in the kubeconfig [default: its current one]
     #[arg(long, global = true, value_name = "NAME")]
     context: Option<String>,
+    /// The space; `root` is the management space [default: that of the context]
+    #[arg(long, global = true, value_name = "NAME")]
+    space: Option<String>,
 }
 
 /// How to reach an API as somebody.
@@ -48,6 +51,8 @@ pub struct Access {
 pub(crate) struct Kubeconfigs {
     files: Vec<(PathBuf, Kubeconfig)>,
     context: Option<String>,
+    /// The path of the space that is meant, unless it is that of the context.
+    place: Option<String>,
 }
 
 impl AccessArgs {
@@ -56,7 +61,18 @@ impl AccessArgs {
         let paths = self.paths()?;
         let read = |path: PathBuf| Kubeconfig::read(&path).map(|config| (path, config));
         let files = paths.into_iter().map(read).collect::<anyhow::Result<_>>()?;
-        Ok(Kubeconfigs { files, context: self.context.clone() })
+        Ok(Kubeconfigs { files, context: self.context.clone(), place: self.place()? })
+    }
+
+    /// The path of the space that was named.
+    fn place(&self) -> anyhow::Result<Option<String>> {
+        let is_name = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        match self.space.as_deref() {
+            None => Ok(None),
+            Some("root") => Ok(Some(String::new())),
+            Some(name) if is_name(name) && !name.is_empty() => Ok(Some(format!("/spaces/{name}"))),
+            Some(name) => bail!(Usage(format!("--space {name:?} is not the name of a space"))),
+        }
     }
 
     /// The files that count, as kubectl chooses them, with the one that `orrery up` writes before that in the home directory.
@@ -133,13 +149,17 @@ impl Kubeconfigs {
             Some(file) => Some(fs::read_to_string(&file).with_context(|| format!("cannot read the token in {file}"))?),
             None => text(user, "token"),
         };
-        Ok(Access {
+        let access = Access {
             server: text(cluster, "server").with_context(|| format!("the cluster of {name:?} has no server"))?,
             server_name: text(cluster, "tls-server-name"),
             token: token.map(|token| token.trim().to_owned()),
             authority: material(cluster, "certificate-authority", path)?
                 .with_context(|| format!("the cluster of the context {name:?} has no certificate-authority"))?,
             identity: certificate.zip(key),
+        };
+        Ok(match &self.place {
+            Some(place) => access.at(place),
+            None => access,
         })
     }
 
@@ -172,7 +192,7 @@ fn material(value: &Value, field: &str, kubeconfig: &Path) -> anyhow::Result<Opt
 impl Access {
     /// The access that the current context of a kubeconfig gives.
     pub fn read(kubeconfig: &Path) -> anyhow::Result<Self> {
-        AccessArgs { kubeconfig: Some(kubeconfig.to_owned()), context: None }.kubeconfigs()?.access()
+        AccessArgs { kubeconfig: Some(kubeconfig.to_owned()), ..AccessArgs::default() }.kubeconfigs()?.access()
     }
 
     /// How a client greets the server.

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
     access::AccessArgs,
-    function, logs,
+    function, logs, preview,
     settings::{self, Settings},
     space, version,
 };
@@ -45,6 +45,8 @@ enum Command {
     Up(Box<up::UpArgs>),
     /// Make, list and use spaces
     Space(space::SpaceArgs),
+    /// Show what policies would send to which clusters; nothing is changed
+    Preview(preview::PreviewArgs),
     /// Run KRM functions: one on standard input, or the pipeline of a package
     Fn(function::FunctionArgs),
     /// Print the CustomResourceDefinitions of our kinds, for a Kubernetes that has none
@@ -91,6 +93,7 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
             up::run(settings)
         }
         Command::Space(args) => space::run(args, &global.access),
+        Command::Preview(args) => preview::run(args, &global.access),
         Command::Fn(args) => function::run(args),
         Command::Crds => {
             print_definitions();

@@ -42,6 +42,8 @@ pub struct Refusal {
     pub code: u16,
     /// The server's words.
     pub message: String,
+    /// Where to go on with what could not be read as one, if the server says so.
+    pub continues: Option<String>,
 }
 
 impl fmt::Display for Refusal {
@@ -118,9 +120,10 @@ impl Client {
         if (200..300).contains(&code) {
             return answer.context("the server's answer is not JSON");
         }
-        let message = answer.as_ref().and_then(|status: &Value| status["message"].as_str()).map(str::to_owned);
-        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&bytes).trim().to_owned());
-        Err(Refusal { code, message }.into())
+        let answer: Value = answer.unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let message = text(&answer["message"]).unwrap_or_else(|| String::from_utf8_lossy(&bytes).trim().to_owned());
+        Err(Refusal { code, message, continues: text(&answer["metadata"]["continue"]) }.into())
     }
 }
 

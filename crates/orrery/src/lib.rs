@@ -9,6 +9,7 @@ pub mod kubeconfig;
 mod logs;
 mod metrics;
 mod output;
+mod preview;
 mod settings;
 mod space;
 pub mod up;

@@ -8,6 +8,7 @@ mod credentials;
 mod leader;
 mod listener;
 mod placement;
+mod preview;
 mod signer;
 mod source;
 mod store;
@@ -35,6 +36,7 @@ pub use self::{
     address::{Listen, Url},
     broker::{BrokerChoice, BrokerUrl, Outside},
     listener::Limits,
+    preview::Desk,
     store::StoreChoice,
 };
 use self::{
@@ -165,8 +167,9 @@ impl ControlPlane {
             placement: counters.clone(),
         };
         let metrics = sources.into_metrics();
+        let desk = Desk::default();
         let api = orrery_apiserver::Config {
-            definitions: placement::definitions()?,
+            definitions: placement::definitions(&desk)?,
             ..api_config(&config, &url, &authorities, metrics)
         };
         let server = Server::new(store.clone(), api);
@@ -184,7 +187,7 @@ impl ControlPlane {
         };
         report("controllers", "one hub of the installation runs them".to_owned());
         let hub = Hub { store: &store, data_dir: &config.data_dir, leads: led, authorities: authorities.clone() };
-        let (placement, wishes) = Placement::prepare(&server, config.work_limits, config.clock.clone(), counters);
+        let (placement, wishes) = Placement::prepare(&server, config.work_limits, config.clock.clone(), counters, desk);
         tasks.spawn(placement.run(stop.clone()));
         let works = Works::start(hub, source, post, access, &observed, wishes);
         report("broker", broker_detail);

@@ -2,6 +2,8 @@
 
 #[path = "placement/changes.rs"]
 mod changes;
+#[path = "placement/preview.rs"]
+mod preview;
 #[path = "placement/stage.rs"]
 mod stage;
 #[path = "placement/states.rs"]
@@ -11,10 +13,8 @@ mod stored;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use orrery_hub::controller::Question;
 use serde_json::{Value, json};
-use stage::{BINDINGS, CONTROL, EXPAND, Hub, LEDGERS, NAMESPACES, PATIENCE, POLICIES, labelled};
-use tokio::{sync::oneshot, time::timeout};
+use stage::{BINDINGS, EXPAND, Hub, LEDGERS, NAMESPACES, POLICIES, labelled};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn from_a_policy_to_works() {
@@ -68,21 +68,4 @@ async fn from_a_policy_to_works() {
     hub.delete(&format!("{POLICIES}/web")).await;
     next.until(&[]).await;
     next.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_would_be_sent_can_be_asked() {
-    let mut hub = Hub::start().await;
-    hub.config_map("prod", "plain", "p", json!({})).await;
-    let placement = hub.placement();
-    let (answer, answered) = oneshot::channel();
-    let policy =
-        json!({"kind": "BindingPolicy", "metadata": {"name": "new"}, "spec": labelled(&["configmaps"], json!({}))});
-    let asked = serde_json::from_value(json!({"given": [policy]})).expect("a question");
-    placement.questions.send(Question { space: "root".into(), asked, answer }).await.expect("somebody listens");
-    let answer = timeout(PATIENCE, answered).await.expect("in time").expect("an answer").expect("a good question");
-    let rows: Vec<_> = answer.rows.iter().map(|row| (row.cluster.as_str(), row.object.name.as_str())).collect();
-    assert_eq!(rows, [("c1", "plain"), ("c2", "plain")]);
-    assert!(hub.get(&format!("{CONTROL}/bindings/new")).await.is_none());
-    placement.stop().await;
 }

@@ -54,6 +54,25 @@ pub(crate) struct Version {
     pub(crate) deprecation: Option<String>,
 }
 
+/// What becomes of objects that are created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// They are stored.
+    Stored,
+    /// They are answered, and nothing else can be done with them.
+    Answered,
+}
+
+impl Keeping {
+    /// What tells definitions apart that are equal otherwise.
+    pub(super) fn mark(self) -> &'static str {
+        match self {
+            Self::Stored => "",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 /// How objects go from one version to another.
 #[derive(Debug)]
 enum Conversion {
@@ -155,7 +174,7 @@ impl Family {
 
 impl Served {
     /// Compiles the spec of a definition. `names` are those that were accepted.
-    pub(super) fn compile(spec: &Value, names: &Value, hash: [u8; 32]) -> Result<Self, Refused> {
+    pub(super) fn compile(spec: &Value, names: &Value, hash: [u8; 32], keeping: Keeping) -> Result<Self, Refused> {
         let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let group = text(spec, "group");
         let kind = text(names, "kind");
@@ -171,7 +190,10 @@ impl Served {
             kind,
         });
         let resources = listed.iter().enumerate();
-        let resources = resources.map(|(index, version)| Arc::new(resource(&family, index, spec, names, version)));
+        let resources = resources.map(|(index, version)| match keeping {
+            Keeping::Stored => Arc::new(resource(&family, index, spec, names, version)),
+            Keeping::Answered => Arc::new(answered(resource(&family, index, spec, names, version))),
+        });
         Ok(Self { resources: resources.collect(), names: names.clone(), family })
     }
 
@@ -230,6 +252,11 @@ fn conversion(conversion: &Value) -> Conversion {
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 /// What can be done with a part of them.
 const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// A resource whose objects are only created and answered.
+fn answered(resource: Resource) -> Resource {
+    Resource { verbs: vec!["create".to_owned()], subresources: Vec::new(), storage: Storage::Virtual, ..resource }
+}
 
 fn resource(family: &Arc<Family>, index: usize, spec: &Value, names: &Value, version: &Value) -> Resource {
     let registry = Registry::kubernetes();

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 use orrery_store::{Key, Revision};
 use serde_json::Value;
 
-use super::{Entries, Served, compiled, naming};
+use super::{Entries, Keeping, Served, compiled, naming};
 use crate::{
     custom::Refused,
     registry::{Group, Resource, Version},
@@ -47,6 +47,15 @@ pub(crate) struct Kinds<'a> {
 impl Entry {
     /// What a definition says as of a revision.
     pub(super) fn of(definition: &Value, revision: Revision) -> Result<Self, Refused> {
+        Self::read(definition, revision, Keeping::Stored)
+    }
+
+    /// What a definition says whose objects are answered and never stored.
+    pub(super) fn answered(definition: &Value) -> Result<Self, Refused> {
+        Self::read(definition, Revision::ZERO, Keeping::Answered)
+    }
+
+    fn read(definition: &Value, revision: Revision, keeping: Keeping) -> Result<Self, Refused> {
         let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
         let holds = |kind: &str| {
             let mut conditions = conditions.into_iter().flatten();
@@ -54,7 +63,7 @@ impl Entry {
         };
         Ok(Self {
             revision,
-            served: compiled(&definition["spec"], &definition["status"]["acceptedNames"])?,
+            served: compiled(&definition["spec"], &definition["status"]["acceptedNames"], keeping)?,
             accepted: holds("NamesAccepted"),
             established: holds("Established"),
             terminating: holds("Terminating"),

@@ -105,7 +105,9 @@ impl Generated {
                 let schema = custom.version().described.as_deref().and_then(|text| serde_json::from_str(text).ok());
                 let version = edition.of_custom();
                 made.insert(named.definition_name(), open_api::definition(named, schema.as_ref(), version));
-                made.insert(named.list_definition_name(), open_api::list_definition(named, version));
+                if resource.allows("list") {
+                    made.insert(named.list_definition_name(), open_api::list_definition(named, version));
+                }
                 if edition == Edition::V3 {
                     made.extend(custom::shared(custom.scale.is_some()));
                 }
@@ -167,7 +169,10 @@ impl Generated {
             let of_object =
                 [("get", Action::Get), ("put", Action::Update), ("patch", Action::Patch), ("delete", Action::Delete)];
             paths.insert(collection, path(edition, resource.namespaced, false, operations(&of_collection)));
-            paths.insert(object.clone(), path(edition, resource.namespaced, true, operations(&of_object)));
+            let of_object_served: Vec<_> = operations(&of_object);
+            if !of_object_served.is_empty() {
+                paths.insert(object.clone(), path(edition, resource.namespaced, true, of_object_served));
+            }
             for subresource in &resource.subresources {
                 let body = match subresource.schema {
                     Some(schema) => resource.schemas.get(schema).name.as_ref(),

@@ -6,18 +6,16 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::{
     Client, ResourceExt,
     core::{ApiResource, DynamicObject},
 };
-use orrery_api::{cluster::PROPERTIES_NAMESPACE, control::BindingPolicySpec, labels::Labels};
+use orrery_api::{cluster::PROPERTIES_NAMESPACE, labels::Labels};
 use orrery_works::{
     ClusterName, ResourceId,
     source::{Change, Desired, Effect},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -35,16 +33,13 @@ use super::{
 use crate::{
     delivery::{BindingChange, Claims, Properties, WorkChange},
     placement::GroupResource,
-    preview::preview,
+    preview::properties,
 };
 
 /// How much that was seen may wait. Watches wait then, and API servers for them.
 const MAX_SEEN: usize = 1024;
 /// How long to wait before something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How many questions may wait until a space is loaded.
-const MAX_WAITING: usize = 100;
-
 pub(super) struct Fleet {
     pub(super) config: Config,
     changes: mpsc::Sender<Change>,
@@ -58,8 +53,10 @@ pub(super) struct Fleet {
     /// What is wrong with each Binding, by space and name.
     pub(super) errors: BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
     frozen: BTreeSet<(Arc<str>, Arc<str>)>,
-    awaited: BTreeSet<Topic>,
-    waiting: Vec<Question>,
+    pub(super) awaited: BTreeSet<Topic>,
+    pub(super) waiting: Vec<Question>,
+    /// What tells this run from others.
+    pub(super) run: String,
     complete: bool,
     starts: u64,
     tasks: JoinSet<()>,
@@ -86,6 +83,7 @@ impl Fleet {
         stop: CancellationToken,
     ) -> Self {
         let (seen, sights) = mpsc::channel(MAX_SEEN);
+        let run = format!("{:x}", (config.clock)().as_nanosecond());
         Self {
             config,
             changes,
@@ -100,6 +98,7 @@ impl Fleet {
             frozen: BTreeSet::new(),
             awaited: BTreeSet::from([Topic::Policies, Topic::Clusters, Topic::Properties]),
             waiting: Vec::new(),
+            run,
             complete: false,
             starts: 0,
             tasks: JoinSet::new(),
@@ -149,7 +148,7 @@ impl Fleet {
     }
 
     /// Something is to be decided after a moment.
-    fn soon(&mut self) {
+    pub(super) fn soon(&mut self) {
         self.later(self.config.debounce);
     }
 
@@ -292,7 +291,7 @@ impl Fleet {
     }
 
     /// The space of this name, whose watches begin when it is first asked for.
-    fn space(&mut self, name: &Arc<str>) -> &mut Space {
+    pub(super) fn space(&mut self, name: &Arc<str>) -> &mut Space {
         if !self.spaces.contains_key(name) {
             self.starts += 1;
             let mut space = Space::new(name, (self.config.space)(name), self.config.delivery);
@@ -337,22 +336,6 @@ impl Fleet {
         }
     }
 
-    fn ask(&mut self, question: Question) {
-        if self.waiting.len() >= MAX_WAITING {
-            // Whoever asked hears that there is no answer.
-            return;
-        }
-        let given = question.asked.given.iter().filter_map(|given| BindingPolicySpec::deserialize(&given["spec"]).ok());
-        let given: Vec<BindingPolicySpec> = given.collect();
-        let space = self.space(&question.space.as_str().into());
-        if !given.is_empty() {
-            space.supposed = given;
-            space.rediscover = true;
-        }
-        self.waiting.push(question);
-        self.soon();
-    }
-
     /// Decides what is to be decided and carries it out.
     async fn settle(&mut self) {
         if !self.awaited.is_empty() {
@@ -378,10 +361,10 @@ impl Fleet {
         for name in &names {
             self.tell_states(name).await;
         }
-        self.answer();
-        self.spaces.retain(|name, space| {
-            let asked = self.waiting.iter().any(|question| *question.space == **name);
-            let needed = !space.policies.is_empty() || asked || space.delivery.is_dirty();
+        self.answer_waiting();
+        self.forget_questions();
+        self.spaces.retain(|_, space| {
+            let needed = !space.policies.is_empty() || !space.recent.is_empty() || space.delivery.is_dirty();
             if !needed {
                 space.end();
             }
@@ -407,7 +390,7 @@ impl Fleet {
         if !space.rediscover {
             return;
         }
-        let kinds = match space.kinds().await {
+        let kinds = match space.discover().await {
             Ok(kinds) => kinds,
             Err(error) => {
                 tracing::warn!(space = %name, %error, "cannot find out which kinds a space has");
@@ -497,29 +480,8 @@ impl Fleet {
         };
         self.changes.send(change).await.is_ok()
     }
-
-    /// Answers the questions about spaces that are loaded.
-    fn answer(&mut self) {
-        for question in std::mem::take(&mut self.waiting) {
-            match self.spaces.get(question.space.as_str()).filter(|space| space.is_loaded() && space.restored) {
-                Some(space) => {
-                    // Whoever asked may have gone.
-                    let _gone = question.answer.send(preview(&space.delivery, &self.claims, &question.asked));
-                }
-                None => self.waiting.push(question),
-            }
-        }
-    }
 }
 
 fn annotations(object: &DynamicObject) -> BTreeMap<String, String> {
     object.annotations().clone()
-}
-
-fn properties(data: &Value) -> Properties {
-    let strings = data["data"].as_object().into_iter().flatten();
-    let strings = strings.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-    let bytes = data["binaryData"].as_object().into_iter().flatten();
-    let bytes = bytes.filter_map(|(name, value)| Some((name.clone(), STANDARD.decode(value.as_str()?).ok()?)));
-    Properties { data: strings.collect(), binary_data: bytes.collect() }
 }

@@ -99,8 +99,7 @@ impl Space {
                 self.policies_judged.insert(Arc::clone(policy));
                 let objects = spec.workload.cluster_scope.iter().chain(&spec.workload.namespace_scope);
                 let wanted = objects.filter(|object| wants_state(&object.modulation));
-                self.unreported
-                    .extend(wanted.map(|it| ObjectId::new(&it.group, &it.resource, &it.namespace, &it.name)));
+                self.unreported.extend(wanted.map(|bound| ObjectId::from(&bound.object)));
             } else if let Some(policy) = policy_of(self, binding) {
                 self.policies_judged.insert(policy);
             }

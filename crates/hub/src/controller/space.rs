@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{
     Client, ResourceExt,
     core::{ApiResource, DynamicObject},
-    discovery::{Discovery, verbs},
+    discovery::{Discovery, Scope, verbs},
 };
 use orrery_api::{
     control::{BindingPolicySpec, BindingSpec, CustomTransformSpec, collect::StatusCollectorSpec},
@@ -21,11 +21,14 @@ use tokio::task::AbortHandle;
 
 use super::{
     feed::{Sight, Topic},
-    path, write,
+    path,
+    questions::Recent,
+    write,
 };
 use crate::{
     delivery::{self, Delivery, PolicyFacts, joined},
-    placement::{GroupResource, ObjectId, concerns, parts},
+    placement::{GroupResource, ObjectId, parts},
+    preview::Sendable,
     status::{Reports, combine::Collector},
 };
 
@@ -78,8 +81,10 @@ pub(super) struct Space {
     pub(super) start: u64,
     /// Whether what was stored has been taken in.
     pub(super) restored: bool,
-    /// Policies that somebody asked about as if they were there.
-    pub(super) supposed: Vec<BindingPolicySpec>,
+    /// Questions that were asked lately.
+    pub(super) recent: BTreeMap<String, Recent>,
+    /// The kinds that can be sent, by group and kind.
+    pub(super) sendable: BTreeMap<(String, String), Sendable>,
     /// The states that were written to objects.
     pub(super) returned: BTreeMap<ObjectId, ReturnedState>,
 }
@@ -157,7 +162,8 @@ impl Space {
             tasks: Vec::new(),
             start: 0,
             restored: false,
-            supposed: Vec::new(),
+            recent: BTreeMap::new(),
+            sendable: BTreeMap::new(),
             returned: BTreeMap::new(),
         }
     }
@@ -232,17 +238,22 @@ impl Space {
         self.delivery.policy(policy).cloned()
     }
 
-    /// Says which kinds there are that a policy may select.
-    pub(super) async fn kinds(&self) -> Result<BTreeMap<GroupResource, ApiResource>, kube::Error> {
+    /// Finds out which kinds can be sent, and says which of them a policy, or one that was asked about, may select.
+    pub(super) async fn discover(&mut self) -> Result<BTreeMap<GroupResource, ApiResource>, kube::Error> {
         let discovery = Discovery::new(self.client.clone()).exclude(&GROUPS_LEFT_OUT).run().await?;
         let mut kinds = BTreeMap::new();
+        self.sendable.clear();
         for group in discovery.groups() {
             for (resource, can) in group.recommended_resources() {
                 let key = GroupResource { group: group.name().into(), resource: resource.plural.as_str().into() };
                 let watchable = can.supports_operation(verbs::LIST) && can.supports_operation(verbs::WATCH);
-                let left_out = RESOURCES_LEFT_OUT.contains(&resource.plural.as_str());
-                let supposed = || self.supposed.iter().any(|spec| concerns(spec, &key));
-                if watchable && !left_out && (self.delivery.concerns(&key) || supposed()) {
+                if !watchable || RESOURCES_LEFT_OUT.contains(&resource.plural.as_str()) {
+                    continue;
+                }
+                let (version, namespaced) = (resource.version.as_str().into(), can.scope == Scope::Namespaced);
+                let sendable = Sendable { resource: key.clone(), version, namespaced };
+                self.sendable.insert((group.name().to_owned(), resource.kind.clone()), sendable);
+                if self.delivery.concerns(&key) || self.is_asked_about(&key) {
                     kinds.insert(key, resource);
                 }
             }

@@ -106,7 +106,7 @@ pub(super) struct Bound {
 #[derive(Debug)]
 struct Work {
     bundle: Sealed,
-    /// Its objects, in the order of its manifests.
+    /// Its objects, sorted, as its manifests are.
     objects: Arc<[ObjectId]>,
     /// Whether the transport knows it since this program started.
     told: bool,
@@ -153,8 +153,7 @@ impl Bound {
     /// Remembers what a program before this one stored.
     pub(super) fn restore(&mut self, spec: Option<BindingSpec>, ledger: Option<&WorkLedgerSpec>) {
         let workload = spec.iter().flat_map(|spec| [&spec.workload.cluster_scope, &spec.workload.namespace_scope]);
-        let stored = workload.flatten().map(|it| ObjectId::new(&it.group, &it.resource, &it.namespace, &it.name));
-        self.stored = stored.collect();
+        self.stored = workload.flatten().map(|bound| ObjectId::from(&bound.object)).collect();
         let destinations = spec.iter().flat_map(|spec| &spec.destinations);
         self.sent_to = destinations.map(|cluster| cluster.cluster_id.as_str().into()).collect();
         self.spec = spec;
@@ -196,17 +195,23 @@ impl Bound {
     pub(super) fn sent(&self, id: &ObjectId, cluster: &Arc<str>) -> Option<&str> {
         let number = *self.placed.get(id)?;
         let work = self.works.get(&(number, Arc::clone(cluster)))?;
-        let at = work.objects.iter().position(|object| object == id)?;
+        let at = work.objects.binary_search(id).ok()?;
         Some(work.bundle.manifests.get(at)?.as_json())
     }
 
-    /// The objects that were sent to a cluster last.
-    pub(super) fn sent_objects(&self, cluster: &Arc<str>) -> impl Iterator<Item = &ObjectId> {
-        self.works.iter().filter(move |((_, to), _)| to == cluster).flat_map(|(_, work)| work.objects.iter())
+    /// The objects that travel, from one on.
+    pub(super) fn placed_from(&self, start: &ObjectId) -> impl Iterator<Item = &ObjectId> {
+        self.placed.range::<ObjectId, _>(start..).map(|(id, _)| id)
     }
 
-    pub(super) fn clusters_with_works(&self) -> BTreeSet<Arc<str>> {
-        self.works.keys().map(|(_, cluster)| Arc::clone(cluster)).collect()
+    /// The clusters that were sent an object last.
+    pub(super) fn sent_to(&self, id: &ObjectId) -> impl Iterator<Item = &Arc<str>> {
+        let number = self.placed.get(id).copied();
+        let works = number.into_iter().flat_map(move |number| {
+            let from = self.works.range((number, Arc::from(""))..);
+            from.take_while(move |((of, _), _)| *of == number)
+        });
+        works.filter(move |(_, work)| work.objects.binary_search(id).is_ok()).map(|((_, cluster), _)| cluster)
     }
 
     /// The Binding has these objects and clusters now. Answers what that changes.

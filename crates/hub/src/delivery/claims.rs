@@ -24,6 +24,14 @@ pub struct Holder {
     pub binding: Arc<str>,
 }
 
+impl Holder {
+    /// What it is called where a space is spoken of.
+    pub(crate) fn named_in(&self, space: &str) -> String {
+        let of_space = if *self.space == *space { String::new() } else { format!(" of space {}", self.space) };
+        format!("Binding {}{of_space}", self.binding)
+    }
+}
+
 /// The content a Binding sends.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
@@ -33,7 +41,7 @@ pub(super) struct Content {
 
 impl Content {
     /// Whether a cluster with these properties would get something else.
-    fn differs(&self, other: &Self, cluster: &str, data: &Data) -> bool {
+    pub(super) fn differs(&self, other: &Self, cluster: &str, data: &Data) -> bool {
         if self.create_only != other.create_only {
             return true;
         }
@@ -69,8 +77,24 @@ pub struct Claims {
 impl Claims {
     /// Whether a Binding must leave an object out of what it sends to a cluster.
     pub(super) fn is_lost(&self, holder: &Holder, object: &ObjectId, cluster: &str) -> bool {
-        let verdicts = self.contested.get(object).and_then(|holders| holders.get(holder));
-        verdicts.is_some_and(|verdict| verdict.lost.contains_key(cluster))
+        self.lost_to(holder, object, cluster).is_some()
+    }
+
+    /// The Binding to which one leaves an object in a cluster.
+    pub(super) fn lost_to(&self, holder: &Holder, object: &ObjectId, cluster: &str) -> Option<&Holder> {
+        self.contested.get(object)?.get(holder)?.lost.get(cluster)
+    }
+
+    /// The oldest of the Bindings of other spaces that send an object to a cluster and are older than one, with what they send.
+    pub(super) fn oldest_elsewhere(
+        &self,
+        than: &Holder,
+        object: &ObjectId,
+        cluster: &str,
+    ) -> Option<(&Holder, &Content)> {
+        let sends = |holder: &Holder| self.destinations.get(holder).is_some_and(|clusters| clusters.contains(cluster));
+        let mut older = self.objects.get(object)?.range::<Holder, _>(..than);
+        older.find(|(holder, _)| holder.space != than.space && sends(holder))
     }
 
     /// Whether a Binding must leave an object out anywhere.
@@ -97,11 +121,9 @@ impl Claims {
                         1 => " and 1 other".to_owned(),
                         more => format!(" and {more} others"),
                     };
-                    let of_space =
-                        if other.space == holder.space { String::new() } else { format!(" of space {}", other.space) };
+                    let who = other.named_in(&holder.space);
                     messages.push(format!(
-                        "conflict over {object} in cluster {cluster}{more}: other content is sent by Binding {}{of_space}, {end}",
-                        other.binding
+                        "conflict over {object} in cluster {cluster}{more}: other content is sent by {who}, {end}"
                     ));
                 }
             }

@@ -16,7 +16,7 @@ pub struct Properties {
     pub binary_data: BTreeMap<String, Vec<u8>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Cluster {
     labels: Labels,
     annotations: BTreeMap<String, String>,
@@ -25,15 +25,28 @@ struct Cluster {
 
 /// All clusters and all properties, also those of clusters that are not there yet.
 #[derive(Debug, Default)]
-pub(super) struct Inventory {
+pub(crate) struct Inventory {
     clusters: BTreeMap<Arc<str>, Cluster>,
     properties: BTreeMap<Arc<str>, Properties>,
 }
 
 impl Inventory {
     /// The properties that templates are expanded with for a cluster.
-    pub(super) fn data(&self, cluster: &str) -> Option<&Arc<Data>> {
+    pub(crate) fn data(&self, cluster: &str) -> Option<&Arc<Data>> {
         self.clusters.get(cluster).map(|cluster| &cluster.data)
+    }
+
+    /// One cluster alone, with what is known of it.
+    pub(super) fn alone(&self, name: &str) -> Self {
+        let cluster = self.clusters.get_key_value(name).map(|(name, cluster)| (Arc::clone(name), cluster.clone()));
+        let properties = self.properties.get_key_value(name).map(|(name, known)| (Arc::clone(name), known.clone()));
+        Self { clusters: cluster.into_iter().collect(), properties: properties.into_iter().collect() }
+    }
+
+    /// Puts what is known of one in the place of what is known of the other.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.clusters.extend(other.clusters);
+        self.properties.extend(other.properties);
     }
 
     /// A cluster joined or changed. Says whether its properties did.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::transforms::Transforms;
 use crate::{
     placement::{GroupResource, ObjectId},
-    transform::{Manifest, stripped},
+    transform::{Manifest, custom::Removals, stripped},
 };
 
 #[derive(Debug, Default)]
@@ -50,10 +50,18 @@ impl Objects {
     /// What clusters get of an object.
     pub(super) fn manifest(&self, id: &ObjectId, transforms: &Transforms) -> Option<&Arc<Manifest>> {
         let held = self.held.get(id)?;
-        let make = || {
-            let object: Value = serde_json::from_slice(&held.json).expect("it was written by ourselves");
-            Arc::new(Manifest::new(object, transforms.removals(&id.resource)))
-        };
-        Some(held.manifest.get_or_init(make))
+        Some(held.manifest.get_or_init(|| held.transformed(transforms.removals(&id.resource))))
+    }
+
+    /// What clusters would get of an object if this were removed from it.
+    pub(super) fn manifest_without(&self, id: &ObjectId, removals: &Removals) -> Option<Arc<Manifest>> {
+        self.held.get(id).map(|held| held.transformed(removals))
+    }
+}
+
+impl Held {
+    fn transformed(&self, removals: &Removals) -> Arc<Manifest> {
+        let object: Value = serde_json::from_slice(&self.json).expect("it was written by ourselves");
+        Arc::new(Manifest::new(object, removals))
     }
 }

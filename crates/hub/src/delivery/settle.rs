@@ -49,6 +49,7 @@ impl Delivery {
         let mut settled = Settled::default();
         // What is decided over an object makes other Bindings dirty, which are then looked at too.
         while let Some((policy, dirt)) = self.dirty.pop_first() {
+            self.changes += 1;
             self.settle_policy(&policy, dirt, claims, &mut settled);
         }
         self.lately = Lately::default();

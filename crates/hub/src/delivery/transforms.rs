@@ -21,8 +21,8 @@ pub struct TransformChange {
     pub judged: BTreeSet<String>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Transforms {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transforms {
     specs: BTreeMap<String, CustomTransformSpec>,
     removals: BTreeMap<GroupResource, Arc<Removals>>,
     verdicts: BTreeMap<String, Verdict>,
@@ -31,7 +31,7 @@ pub(super) struct Transforms {
 
 impl Transforms {
     /// What is removed from objects of a resource.
-    pub(super) fn removals(&self, resource: &GroupResource) -> &Arc<Removals> {
+    pub(crate) fn removals(&self, resource: &GroupResource) -> &Arc<Removals> {
         self.removals.get(resource).unwrap_or(&self.none)
     }
 
@@ -41,7 +41,7 @@ impl Transforms {
     }
 
     /// A CustomTransform was made, changed, or is gone.
-    pub(super) fn set(&mut self, name: &str, spec: Option<CustomTransformSpec>) -> TransformChange {
+    pub(crate) fn set(&mut self, name: &str, spec: Option<CustomTransformSpec>) -> TransformChange {
         let before = match &spec {
             Some(spec) => self.specs.insert(name.to_owned(), spec.clone()),
             None => self.specs.remove(name),

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use orrery_api::labels::Labels;
+use orrery_api::{control::ObjectReference, labels::Labels};
 
 /// A resource: what objects of one kind are kept under. Ordered by group, then by resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,23 @@ impl ObjectId {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+
+    /// How the API refers to the object, of which this is known.
+    pub fn reference(&self, facts: Option<&ObjectFacts>) -> ObjectReference {
+        ObjectReference {
+            group: self.resource.group.to_string(),
+            version: facts.map(|facts| facts.version.to_string()).unwrap_or_default(),
+            resource: self.resource.resource.to_string(),
+            namespace: self.namespace.to_string(),
+            name: self.name.to_string(),
+        }
+    }
+}
+
+impl From<&ObjectReference> for ObjectId {
+    fn from(object: &ObjectReference) -> Self {
+        Self::new(&object.group, &object.resource, &object.namespace, &object.name)
     }
 }
 

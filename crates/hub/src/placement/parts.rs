@@ -58,14 +58,10 @@ pub(crate) fn spec<'a>(
     objects: impl Iterator<Item = (&'a ObjectId, &'a Modulation)>,
 ) -> BindingSpec {
     let bound = objects.map(|(id, modulation)| BoundObject {
-        group: id.resource.group.to_string(),
-        version: resolution.object(id).map(|facts| facts.version.to_string()).unwrap_or_default(),
-        resource: id.resource.resource.to_string(),
-        namespace: id.namespace.to_string(),
-        name: id.name.to_string(),
+        object: id.reference(resolution.object(id)),
         modulation: modulation.clone(),
     });
-    let (cluster_scope, namespace_scope) = bound.partition(|object| object.namespace.is_empty());
+    let (cluster_scope, namespace_scope) = bound.partition(|bound| bound.object.namespace.is_empty());
     let destinations = answer.destinations.iter().map(|cluster| Destination { cluster_id: cluster.to_string() });
     BindingSpec { workload: Workload { cluster_scope, namespace_scope }, destinations: destinations.collect() }
 }

@@ -39,6 +39,17 @@ pub struct Answer<'a> {
     pub destinations: &'a BTreeSet<Arc<str>>,
 }
 
+/// What might be known beside what is, or in its place.
+#[derive(Debug, Default)]
+pub struct SupposedFacts {
+    /// Objects.
+    pub objects: BTreeMap<ObjectId, ObjectFacts>,
+    /// The labels of namespaces.
+    pub namespaces: BTreeMap<Arc<str>, Labels>,
+    /// The labels of clusters.
+    pub clusters: BTreeMap<Arc<str>, Labels>,
+}
+
 #[derive(Debug, Default)]
 struct Policy {
     spec: BindingPolicySpec,
@@ -73,10 +84,47 @@ impl Resolution {
         changed
     }
 
-    /// What the answer to a policy would be, if there were one like this: objects and destinations.
-    pub fn would_answer(&self, spec: BindingPolicySpec) -> (BTreeMap<ObjectId, Modulation>, BTreeSet<Arc<str>>) {
-        let policy = self.resolve(spec);
+    /// What the answer to a policy would be, if there were one like this and these were known: objects and destinations.
+    pub fn would_answer(
+        &self,
+        spec: BindingPolicySpec,
+        supposed: &SupposedFacts,
+    ) -> (BTreeMap<ObjectId, Modulation>, BTreeSet<Arc<str>>) {
+        let mut policy = self.resolve(spec);
+        for (cluster, labels) in &supposed.clusters {
+            if policy.selects(labels) {
+                policy.destinations.insert(Arc::clone(cluster));
+            } else {
+                policy.destinations.remove(cluster);
+            }
+        }
+        for (namespace, labels) in &supposed.namespaces {
+            for resource in self.resources.keys() {
+                for (id, facts) in in_namespace(&self.objects, resource, namespace) {
+                    policy.judge(id, Some(facts), Some(labels));
+                }
+            }
+        }
+        for (id, facts) in &supposed.objects {
+            let namespace = supposed.namespaces.get(&id.namespace).or_else(|| self.namespaces.get(&id.namespace));
+            policy.judge(id, Some(facts), namespace);
+        }
         (policy.objects, policy.destinations)
+    }
+
+    /// What a policy says.
+    pub fn spec(&self, policy: &str) -> Option<&BindingPolicySpec> {
+        self.policies.get(policy).map(|policy| &policy.spec)
+    }
+
+    /// The labels of a namespace.
+    pub fn namespace(&self, name: &str) -> Option<&Labels> {
+        self.namespaces.get(name)
+    }
+
+    /// The labels of a cluster.
+    pub fn cluster(&self, name: &str) -> Option<&Labels> {
+        self.clusters.get(name)
     }
 
     /// The names of all policies.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use orrery_api::definitions::STORED;
-use orrery_apiserver::{Provided, Server, yaml};
+use orrery_api::definitions::{ANSWERED, Definition, STORED};
+use orrery_apiserver::{Answers, Provided, Server, yaml};
 use orrery_hub::{
-    controller::{self, Counters, Links, Question},
+    controller::{self, Counters, Links},
     pack,
 };
 use orrery_works::source::{Change, Effect};
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Clock,
+    preview::Desk,
     source::{OpenWishes, Wishes},
 };
 use crate::{client, metrics::Metric};
@@ -35,16 +36,18 @@ pub(super) struct Placement {
     config: controller::Config,
     opened: mpsc::Receiver<Opened>,
     counters: Arc<Counters>,
+    desk: Desk,
 }
 
 /// The kinds that come with the control plane, for every space.
-pub(super) fn definitions() -> anyhow::Result<Vec<Provided>> {
-    let provided = |definition: &orrery_api::definitions::Definition| {
+pub(super) fn definitions(desk: &Desk) -> anyhow::Result<Vec<Provided>> {
+    let provided = |definition: &Definition, answers: Option<Answers>| {
         let parsed = yaml::parse(definition.yaml.as_bytes()).map_err(|problem| anyhow::anyhow!(problem));
         let parsed = parsed.with_context(|| format!("cannot read the definition {}", definition.name))?;
-        Ok(Provided { definition: parsed, spaces: Arc::new(|_| true) })
+        Ok(Provided { definition: parsed, spaces: Arc::new(|_| true), answers })
     };
-    STORED.iter().map(provided).collect()
+    let stored = STORED.iter().map(|definition| provided(definition, None));
+    stored.chain(ANSWERED.iter().map(|definition| provided(definition, Some(desk.answers())))).collect()
 }
 
 impl Placement {
@@ -54,6 +57,7 @@ impl Placement {
         limits: pack::Limits,
         clock: Clock,
         counters: Arc<Counters>,
+        desk: Desk,
     ) -> (Self, OpenWishes) {
         let service = server.service();
         let everywhere = client::kube_in_process(service.clone(), "*");
@@ -68,7 +72,7 @@ impl Placement {
             let _full = open.try_send(Opened { changes, reports: heard });
             Wishes { changes: told, reports }
         });
-        (Self { config, opened, counters }, wishes)
+        (Self { config, opened, counters, desk }, wishes)
     }
 
     /// Decides for one beginning of the source after the other, until told to stop.
@@ -79,9 +83,9 @@ impl Placement {
                 opened = self.opened.recv() => opened,
             };
             let Some(Opened { changes, reports }) = opened else { return };
-            let (_nobody_asks, questions) = mpsc::channel::<Question>(1);
-            let links = Links { changes, reports, questions };
+            let links = Links { changes, reports, questions: self.desk.open() };
             controller::run(self.config.clone(), links, Arc::clone(&self.counters), stop.clone()).await;
+            self.desk.close();
         }
     }
 }

@@ -7,11 +7,14 @@ use std::{
 };
 
 use http::Method;
-use orrery::client::{Client, Refusal, kube_in_process};
-use orrery_api::definitions::STORED;
-use orrery_apiserver::{Provided, Server, identity::User, yaml};
+use orrery::{
+    client::{Client, Refusal, kube_in_process},
+    up::Desk,
+};
+use orrery_api::definitions::{ANSWERED, Definition, STORED};
+use orrery_apiserver::{Answers, Provided, Server, Service, identity::User, yaml};
 use orrery_hub::{
-    controller::{self, Counters, Links, Question},
+    controller::{self, Counters, Links},
     delivery,
 };
 use orrery_store::Store;
@@ -37,7 +40,9 @@ pub(crate) const EXPAND: &str = "control.kubestellar.io/expand-templates";
 /// An API server with our kinds, and a client of it.
 pub(crate) struct Hub {
     server: Server,
-    client: Client,
+    pub(crate) store: Store,
+    pub(crate) client: Client,
+    desk: Desk,
     _controllers: orrery_apiserver::Controllers,
 }
 
@@ -47,7 +52,6 @@ pub(crate) struct Placement {
     task: JoinHandle<()>,
     changes: mpsc::Receiver<Change>,
     reports: mpsc::Sender<Effect>,
-    pub(crate) questions: mpsc::Sender<Question>,
     pub(crate) works: BTreeMap<ResourceId, (String, Arc<Bundle>)>,
     pub(crate) counters: Arc<Counters>,
     /// How many works were rendered when somebody last looked.
@@ -56,26 +60,39 @@ pub(crate) struct Placement {
 
 impl Hub {
     pub(crate) async fn start() -> Self {
-        let provided = STORED.iter().map(|definition| Provided {
+        let desk = Desk::default();
+        let provided = |definition: &Definition, answers: Option<Answers>| Provided {
             definition: yaml::parse(definition.yaml.as_bytes()).expect("YAML"),
             spaces: Arc::new(|_| true),
-        });
-        let config =
-            orrery_apiserver::Config { definitions: provided.collect(), ..orrery_apiserver::Config::default() };
-        let server = Server::new(Store::memory(orrery_store::Config::default()).expect("a store"), config);
+            answers,
+        };
+        let stored = STORED.iter().map(|definition| provided(definition, None));
+        let answered = ANSWERED.iter().map(|definition| provided(definition, Some(desk.answers())));
+        let definitions = stored.chain(answered).collect();
+        let config = orrery_apiserver::Config { definitions, ..orrery_apiserver::Config::default() };
+        let store = Store::memory(orrery_store::Config::default()).expect("a store");
+        let server = Server::new(store.clone(), config);
         server.bootstrap().await.expect("it can be prepared");
         let controllers = server.start_controllers();
         let client = Client::in_process(server.service(), User::admin());
-        let mut hub = Self { server, client, _controllers: controllers };
+        let mut hub = Self { server, store, client, desk, _controllers: controllers };
         hub.post(NAMESPACES, json!({"metadata": {"name": "prod", "labels": {"stage": "prod"}}})).await;
         for (cluster, region) in [("c1", "east"), ("c2", "west")] {
-            let object = json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-                "metadata": {"name": cluster, "labels": {"region": region}},
-            });
-            hub.post(CLUSTERS, object).await;
+            hub.cluster(cluster, region).await;
         }
         hub
+    }
+
+    pub(crate) async fn cluster(&mut self, name: &str, region: &str) {
+        let object = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name, "labels": {"region": region}},
+        });
+        self.post(CLUSTERS, object).await;
+    }
+
+    pub(crate) fn service(&self) -> Service {
+        self.server.service()
     }
 
     pub(crate) fn placement(&self) -> Placement {
@@ -89,12 +106,11 @@ impl Hub {
         let config = controller::Config { delivery, ..controller::Config::new(everywhere, space) };
         let (sender, changes) = mpsc::channel(64);
         let (reports, heard) = mpsc::channel(64);
-        let (questions, asked) = mpsc::channel(64);
         let stop = CancellationToken::new();
-        let links = Links { changes: sender, reports: heard, questions: asked };
+        let links = Links { changes: sender, reports: heard, questions: self.desk.open() };
         let counters = Arc::new(Counters::default());
         let task = tokio::spawn(controller::run(config, links, Arc::clone(&counters), stop.clone()));
-        Placement { stop, task, changes, reports, questions, works: BTreeMap::new(), counters, rendered: 0 }
+        Placement { stop, task, changes, reports, works: BTreeMap::new(), counters, rendered: 0 }
     }
 
     pub(crate) async fn post(&mut self, path: &str, object: Value) -> Value {
@@ -180,6 +196,13 @@ impl Placement {
     pub(crate) fn rendered(&mut self) -> u64 {
         let rendered = self.counters.rendered.load(Relaxed);
         rendered - std::mem::replace(&mut self.rendered, rendered)
+    }
+
+    /// Waits until the works that were told are as they should be.
+    pub(crate) async fn until_works(&mut self, is_so: impl Fn(&BTreeMap<ResourceId, (String, Arc<Bundle>)>) -> bool) {
+        while !is_so(&self.works) {
+            self.next().await;
+        }
     }
 
     pub(crate) async fn until_complete(&mut self) {

@@ -142,7 +142,8 @@ impl Installation {
 /// Puts a cluster into the inventory.
 pub(crate) async fn add_cluster(store: &Store, cluster: &str) {
     let yaml = STORED.iter().find(|definition| definition.name.starts_with("managedclusters.")).unwrap().yaml;
-    let clusters = Provided { definition: yaml::parse(yaml.as_bytes()).unwrap(), spaces: Arc::new(|_| true) };
+    let clusters =
+        Provided { definition: yaml::parse(yaml.as_bytes()).unwrap(), spaces: Arc::new(|_| true), answers: None };
     let config = orrery_apiserver::Config { definitions: vec![clusters], ..orrery_apiserver::Config::default() };
     let server = Server::new(store.clone(), config);
     let object = json!({
