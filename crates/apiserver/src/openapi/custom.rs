@@ -68,19 +68,25 @@ pub(super) fn paths(edition: Edition, resource: &Resource, named: Named<'_>) -> 
     let collection = if resource.namespaced {
         let all = format!("{root}/{}", named.plural);
         let name = format!("list{}ForAllNamespaces", named.kind);
-        let made = described.operation(LIST, &all, "", &list, Some(&name));
-        paths.insert(all, together(vec![made]));
+        if resource.allows("list") {
+            let made = described.operation(LIST, &all, "", &list, Some(&name));
+            paths.insert(all, together(vec![made]));
+        }
         format!("{root}/namespaces/{{namespace}}/{}", named.plural)
     } else {
         format!("{root}/{}", named.plural)
     };
     let mut add = |path: String, part: &str, operations: &[Operation], body: &str| {
-        let made = operations.iter().map(|operation| {
+        // Everything can be done with a part that there is.
+        let served = operations.iter().filter(|operation| !part.is_empty() || resource.allows(operation.right()));
+        let made = served.map(|operation| {
             let body = if operation.action == "list" { &list } else { body };
             described.operation(*operation, &path, part, body, None)
         });
-        let made = made.collect();
-        paths.insert(path, together(made));
+        let made: Vec<Made> = made.collect();
+        if !made.is_empty() {
+            paths.insert(path, together(made));
+        }
     };
     add(collection.clone(), "", &COLLECTION, &object);
     add(format!("{collection}/{{name}}"), "", &OBJECT, &object);
@@ -92,6 +98,17 @@ pub(super) fn paths(edition: Edition, resource: &Resource, named: Named<'_>) -> 
         add(format!("{collection}/{{name}}/{}", part.name), &part.name, &PART, body);
     }
     paths
+}
+
+impl Operation {
+    /// The verb that a resource must have for it.
+    fn right(self) -> &'static str {
+        match self.action {
+            "post" => "create",
+            "put" => "update",
+            action => action,
+        }
+    }
 }
 
 /// An operation, with the method it is reached by.
