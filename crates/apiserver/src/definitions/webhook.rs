@@ -20,7 +20,7 @@ use tokio_rustls::{
 
 use crate::{
     field::Path,
-    gotext::quote,
+    gotext::{quote, type_name},
     kinds::{validate_annotations, validate_labels},
     random,
     status::Status,
@@ -309,7 +309,7 @@ fn same_identity(old: &Value, new: &Value) -> Result<(), String> {
 fn with_metadata(old: &Value, mut new: Value) -> Result<Value, String> {
     let given = match new.get_mut("metadata").map(Value::take) {
         Some(Value::Object(given)) => given,
-        Some(other) => return Err(format!("invalid metadata of type {} in converted object", go_type(&other))),
+        Some(other) => return Err(format!("invalid metadata of type {} in converted object", type_name(&other))),
         None => return Err("missing metadata in converted object".to_owned()),
     };
     let mut metadata = old["metadata"].as_object().cloned().unwrap_or_default();
@@ -321,7 +321,7 @@ fn with_metadata(old: &Value, mut new: Value) -> Result<Value, String> {
                 metadata.insert(field.to_owned(), texts.clone().into());
             }
             Some(other) => {
-                return Err(format!("invalid metadata.{field} of type {} in converted object", go_type(other)));
+                return Err(format!("invalid metadata.{field} of type {} in converted object", type_name(other)));
             }
         }
     }
@@ -332,7 +332,7 @@ fn with_metadata(old: &Value, mut new: Value) -> Result<Value, String> {
 /// Judges labels or annotations that have changed.
 fn check_texts(field: &str, texts: &Map<String, Value>, before: Option<&Value>) -> Result<(), String> {
     if let Some((key, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
-        let found = go_type(value);
+        let found = type_name(value);
         return Err(format!("metadata.{field}[{key}] must be a string, but is {found} in converted object"));
     }
     if before.and_then(Value::as_object) == Some(texts) {
@@ -349,19 +349,6 @@ fn check_texts(field: &str, texts: &Map<String, Value>, before: Option<&Value>) 
         [] => Ok(()),
         [only] => Err(only.clone()),
         several => Err(format!("[{}]", several.join(", "))),
-    }
-}
-
-/// What Go calls the type of a value it has read.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 
