@@ -169,7 +169,11 @@ impl Decoder<'_> {
                 self.object(*reference, reader.bytes()?, &mut members, depth + 1)?;
                 Value::Object(members)
             }
-            Shape::List(item) => Value::Array(self.items(item, ty, reader.bytes()?, before, depth)?),
+            // To Go a list without items is none.
+            Shape::List(item) => match self.items(item, ty, reader.bytes()?, before, depth)? {
+                items if items.is_empty() => Value::Null,
+                items => Value::Array(items),
+            },
             // There is no map directly in a list or a map.
             Shape::Map(_) => {
                 reader.bytes()?;
