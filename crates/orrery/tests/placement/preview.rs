@@ -53,7 +53,7 @@ fn policy(name: &str, spec: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_for_a_hundred_clusters_are_sent_as_previewed() {
-    let objects: usize = std::env::var("ORRERY_PREVIEW_OBJECTS").map_or(100, |text| text.parse().expect("a number"));
+    let objects: usize = std::env::var("ORRERY_PREVIEW_OBJECTS").map_or(1000, |text| text.parse().expect("a number"));
     let mut hub = Hub::start().await;
     for number in 0..98 {
         hub.cluster(&format!("n{number}"), &format!("r{number}")).await;
