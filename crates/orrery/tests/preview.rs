@@ -3,17 +3,16 @@
 #[path = "support/hub.rs"]
 mod hub;
 
-use std::{
-    fs,
-    path::Path,
-    process::Output,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, process::Output};
 
 use http::Method;
 use hub::{CONFIG_MAPS, config_map, connect, orrery, run, stdout, up};
 use orrery::client::Client;
-use orrery_testkit::kubectl::{Kubectl, Version};
+use orrery_testkit::{
+    kube_client,
+    kubectl::{Kubectl, Version},
+    watch_until,
+};
 use serde_json::{Value, json};
 
 const CONTROL: &str = "/apis/control.kubestellar.io/v1alpha1";
@@ -38,7 +37,8 @@ async fn post(client: &mut Client, path: &str, object: Value) {
 }
 
 /// Two clusters, a policy, and objects that it sends.
-async fn furnish(client: &mut Client) {
+async fn furnish(kubeconfig: &Path) {
+    let client = &mut connect(kubeconfig).await;
     for (name, region) in [("c1", "east"), ("c2", "west")] {
         let cluster = json!({
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -55,12 +55,8 @@ async fn furnish(client: &mut Client) {
     post(client, CONFIG_MAPS, map).await;
     post(client, CONFIG_MAPS, config_map("left-out")).await;
     post(client, &format!("{CONTROL}/bindingpolicies"), policy("web")).await;
-    let start = Instant::now();
-    let ledger = "/apis/core.orrery.io/v1alpha1/workledgers/web";
-    while client.get_opt(ledger).await.expect("an answer").is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing was sent");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let ledgers = "/apis/core.orrery.io/v1alpha1/workledgers";
+    watch_until(&kube_client(kubeconfig).await, ledgers, "web", "a name", |_| true).await;
 }
 
 fn policy(name: &str) -> Value {
@@ -98,7 +94,7 @@ async fn everything_is_shown_before_it_happens() {
     let empty = preview(admin, &[]);
     assert!(String::from_utf8_lossy(&empty.stderr).contains("nothing would be sent"));
     assert_eq!((empty.status.code(), empty.stdout.as_slice()), (Some(0), b"".as_slice()));
-    furnish(&mut client).await;
+    furnish(admin).await;
     assert_eq!(
         stdout(&preview(admin, &["web"])),
         "POLICY   OBJECT                 CLUSTER   CHANGE\n\
@@ -155,7 +151,7 @@ async fn what_is_wrong_is_told_and_ends_in_1() {
     let directory = tempfile::tempdir().unwrap();
     let hub = up(&directory.path().join("data"), &[]);
     let admin = hub.kubeconfig();
-    furnish(&mut connect(admin).await).await;
+    furnish(admin).await;
     let write = |name: &str, text: &str| {
         let path = directory.path().join(name);
         fs::write(&path, text).unwrap();
@@ -190,7 +186,7 @@ async fn what_is_wrong_is_told_and_ends_in_1() {
 async fn kubectl_creates_a_preview() {
     let directory = tempfile::tempdir().unwrap();
     let hub = up(directory.path(), &[]);
-    furnish(&mut connect(hub.kubeconfig()).await).await;
+    furnish(hub.kubeconfig()).await;
     let found: Vec<_> = Version::ALL.iter().filter(|version| version.is_wanted()).filter_map(|it| it.find()).collect();
     assert!(!found.is_empty(), "no kubectl: run ./test, which fetches some");
     for program in found {

@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use super::{
     Call,
-    create::{admit, check_namespace, check_terminating, ingest},
-    decode::{self, Wanted},
+    create::{admit, received},
     kind,
 };
 use crate::{
@@ -28,10 +27,7 @@ pub(super) async fn create(
 ) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let view = call.table_view()?;
-    let object = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
-    check_namespace(call, &object)?;
-    check_terminating(call, &object)?;
-    let mut object = ingest(call, object);
+    let mut object = received(call, body, &options, warnings)?;
     if call.resource.namespaced {
         admit(&call.shared, call.one_space()?, call.namespace(), call.named(), object::name(&object))?;
         Metadata::of(&mut object).set("namespace", call.namespace());

@@ -26,10 +26,7 @@ use crate::{
 pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let view = call.table_view()?;
-    let object = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
-    check_namespace(call, &object)?;
-    check_terminating(call, &object)?;
-    let mut object = ingest(call, object);
+    let mut object = received(call, body, &options, warnings)?;
     note_requester(&call.resource, &call.user, &mut object);
     if call.resource.namespaced {
         let name =
@@ -45,6 +42,19 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     }
     let created = outgoing(call, created);
     answer::object(201, &call.resource, &created, call.accepted, &view)
+}
+
+/// The object in a body, as far as it may come here, with its defaults.
+pub(super) fn received(
+    call: &Call,
+    body: &[u8],
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let object = decode::body(call, &Wanted::object(&call.resource), body, options.field_validation, warnings)?;
+    check_namespace(call, &object)?;
+    check_terminating(call, &object)?;
+    Ok(ingest(call, object))
 }
 
 /// Lets nothing come whose definition is going away.

@@ -125,14 +125,20 @@ fn the_last_good_state_outlives_the_program() {
     assert_eq!(next.sent(), texts(&["east b mended", "east c c", "west b mended", "west c c"]));
 }
 
-#[test]
-fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
+/// A program that ended before it could store what it held back, and the one that starts after it.
+fn restarted_without_its_last_ledger() -> (Stage, Stage) {
     let mut stage = stage();
     let ledgers = stage.stored.ledgers.clone();
     stage.template("configmaps/prod/a", "{{.nope}}");
     stage.settle();
     stage.stored.ledgers = ledgers;
-    let mut next = stage.restarted(&[("all", 1)]);
+    let next = stage.restarted(&[("all", 1)]);
+    (stage, next)
+}
+
+#[test]
+fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
+    let (stage, mut next) = restarted_without_its_last_ledger();
     fill(&mut next);
     next.template("configmaps/prod/a", "{{.nope}}");
     next.literal("configmaps/prod/b", "b");
@@ -227,12 +233,7 @@ fn of_a_book_with_a_page_missing_the_rest_is_believed() {
 
 #[test]
 fn what_was_kept_without_knowing_it_goes_when_it_is_not_wanted_any_more() {
-    let mut stage = stage();
-    let ledgers = stage.stored.ledgers.clone();
-    stage.template("configmaps/prod/a", "{{.nope}}");
-    stage.settle();
-    stage.stored.ledgers = ledgers;
-    let mut next = stage.restarted(&[("all", 1)]);
+    let (stage, mut next) = restarted_without_its_last_ledger();
     // One cluster left meanwhile. It keeps what it has for as long as changes are held back.
     next.cluster("east", "region=east");
     next.policy("all", 1, r#"{"clusterSelectors":[{}],"downsync":[{"resources":["*"]}]}"#);
