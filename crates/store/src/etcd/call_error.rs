@@ -30,7 +30,7 @@ pub(crate) enum CallError {
     /// The answer is larger than what is taken.
     #[error("the answer is too large")]
     LargeAnswer,
-    /// The database is full; nothing happened.
+    /// The database is full. The one write that made it so may have happened.
     #[error("{0}")]
     NoRoom(String),
     /// It can never happen as it is.

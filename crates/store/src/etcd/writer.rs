@@ -12,6 +12,9 @@
 //! Before one whose answer was lost is sent again, the fence is written: from then on the lost one can no longer be
 //! committed, and when the image has reached the fence it shows whether it was. Only if etcd does not answer in time, or
 //! the history between was compacted, the writer is told that the outcome is unknown.
+//!
+//! An answer that there is no room says nothing about the outcome either: when others were faster, etcd notices only after
+//! it carried the transaction out. It is decided by then, so what the image shows when it has caught up is the outcome.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -144,7 +147,14 @@ impl Shared {
         }
         match self.client.transact(request).await {
             Ok(answer) => self.answered(answer, writes, until).await,
-            Err(CallError::Lost(why)) if writes > 0 => self.find_out(&flight, fence, writes, &why, until).await,
+            Err(error @ CallError::Lost(_)) if writes > 0 => {
+                let fenced = self.fence_off(fence, until).await;
+                self.find_out(fenced, &flight, writes, error, until)
+            }
+            Err(error @ CallError::NoRoom(_)) if writes > 0 => {
+                let caught_up = self.catch_up(until).await.map(|_| ());
+                self.find_out(caught_up, &flight, writes, error, until)
+            }
             Err(CallError::Refused(why)) => Outcome::TooLarge(CommitError::Refused(format!("etcd: {why}"))),
             Err(error) => match self.pause_or_give_up(error, backoff, until).await {
                 Ok(()) => Outcome::NotDone { fresh: false },
@@ -185,13 +195,19 @@ impl Shared {
         self.note_meta(read.unwrap_or_default()).map_err(|problem| CommitError::Unavailable(problem.to_string()))
     }
 
-    /// Finds out what became of a transaction whose answer was lost.
-    async fn find_out(&self, flight: &Flight<'_>, fence: i64, writes: usize, lost: &str, until: Instant) -> Outcome {
-        let unknown = |why: &str| {
-            let name = self.client.name();
-            Outcome::Failed(CommitError::Unknown(format!("etcd at {name}: {lost}; then {why}")))
-        };
-        if let Err(error) = self.fence_off(fence, until).await {
+    /// What became of a transaction whose answer does not tell, when the image has caught up with it.
+    fn find_out(
+        &self,
+        caught_up: Result<(), CommitError>,
+        flight: &Flight<'_>,
+        writes: usize,
+        answer: CallError,
+        until: Instant,
+    ) -> Outcome {
+        let name = self.client.name();
+        let unknown =
+            |why: &str| Outcome::Failed(CommitError::Unknown(format!("etcd at {name}: {answer}; then {why}")));
+        if let Err(error) = caught_up {
             return unknown(&error.to_string());
         }
         match flight.landing() {
@@ -199,8 +215,10 @@ impl Shared {
                 let changed = (0..writes).map(|index| changed.iter().any(|it| usize::from(*it) == index)).collect();
                 Outcome::Committed { etcd, changed }
             }
-            Landing::NotSeen if Instant::now() < until => Outcome::NotDone { fresh: true },
-            Landing::NotSeen => Outcome::Failed(CallError::Lost(lost.to_owned()).into_commit_error(self.client.name())),
+            Landing::NotSeen if matches!(answer, CallError::Lost(_)) && Instant::now() < until => {
+                Outcome::NotDone { fresh: true }
+            }
+            Landing::NotSeen => Outcome::Failed(answer.into_commit_error(name)),
             Landing::Overlooked => unknown("the history that would tell was compacted"),
         }
     }

@@ -1,5 +1,7 @@
 //! What etcd does not take, and servers that are not there.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,16 +49,31 @@ async fn what_the_server_refuses_is_refused() {
 async fn a_full_database_is_no_room() {
     let server = EtcdServer::start_with(&["--quota-backend-bytes", "4000000"], None);
     let store = open(server.endpoint()).await;
-    let mut committed = 0;
-    let refused = loop {
-        let key = pod(&committed.to_string());
-        match in_time(store.commit(Batch::new().put(key, Expect::Absent, Content::new(vec![0; 500_000])))).await {
-            Ok(_) => committed += 1,
-            Err(error) => break error,
-        }
+    // Several at a time: etcd then also finds out too late that it has no room for one, carries it out and calls it refused.
+    let put = |name: String| {
+        let batch = Batch::new().put(pod(&name), Expect::Absent, Content::new(vec![0; 300_000]));
+        let store = &store;
+        async move { (name, in_time(store.commit(batch)).await) }
     };
-    assert!(matches!(&refused, CommitError::NoRoom(why) if why.contains("defragment")), "{refused:?}");
-    assert_eq!(list(&store).objects.len(), committed);
+    let mut committed = BTreeSet::new();
+    let mut refused = Vec::new();
+    for round in 0.. {
+        let (one, other) = tokio::join!(put(format!("{round}-one")), put(format!("{round}-other")));
+        for (name, outcome) in [one, other] {
+            match outcome {
+                Ok(_) => _ = committed.insert(name),
+                Err(error) => refused.push(error),
+            }
+        }
+        if !refused.is_empty() {
+            break;
+        }
+    }
+    for error in refused {
+        assert!(matches!(&error, CommitError::NoRoom(why) if why.contains("defragment")), "{error:?}");
+    }
+    let stored: BTreeSet<_> = list(&store).objects.iter().map(|object| object.key().name().to_owned()).collect();
+    assert_eq!(stored, committed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
