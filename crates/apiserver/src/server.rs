@@ -179,7 +179,7 @@ where
     let accept = header_text(&parts.headers, &header::ACCEPT).to_owned();
     let mut warnings = Vec::new();
     let mut about = None;
-    let mut answered = match Incoming::parse(&shared, parts) {
+    let mut answered = match Incoming::admit(&shared, parts).await {
         Ok(incoming) => {
             let answer = incoming.answer(&shared, body, &mut warnings, &mut about);
             match shared.config.request_timeout {
@@ -244,11 +244,20 @@ struct Incoming {
 }
 
 impl Incoming {
-    /// Finds out who asks for what, and refuses what they may not do before anything else.
-    fn parse(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
+    /// Finds out who asks for what, and refuses what they may not do before anything else. Nobody is turned away by what
+    /// another server has already changed.
+    async fn admit(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
+        let known = shared.store.stored().revision();
+        match Self::parse(shared, &parts) {
+            Err(_) if shared.store.catch_up().await.is_ok_and(|now| now > known) => Self::parse(shared, &parts),
+            parsed => parsed,
+        }
+    }
+
+    fn parse(shared: &Shared, parts: &http::request::Parts) -> Result<Self, Status> {
         let address = request::parse(parts.uri.path())?;
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let user = authenticate(shared, &parts, &address.space)?;
+        let user = authenticate(shared, parts, &address.space)?;
         let authorizer = &shared.authorizer;
         let other = impersonate(&user, &parts.headers, &parts.uri, &address.space, |attributes| {
             authorizer.authorize(&user, attributes)
@@ -260,7 +269,7 @@ impl Incoming {
         {
             return Err(Status::no_such_page());
         }
-        Ok(Self { method: parts.method, address, query, user, headers: parts.headers })
+        Ok(Self { method: parts.method.clone(), address, query, user, headers: parts.headers.clone() })
     }
 
     async fn answer<B>(
@@ -278,6 +287,10 @@ impl Incoming {
         let Self { method, headers, address, query, user } = self;
         match address.target {
             Target::Resource { group, version, path } => {
+                if method != Method::GET && method != Method::HEAD {
+                    // What is written is decided on by what there is, and not by what there was before another server's writes.
+                    shared.store.catch_up().await?;
+                }
                 let kinds = Kinds::of(shared, &address.space);
                 let Some(found) = kinds.resource(&group, &version, &path.resource) else {
                     let built_in = shared.registry.group(&group).is_some();
