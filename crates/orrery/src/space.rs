@@ -83,7 +83,13 @@ async fn run_command(command: SpaceCommand, access: &AccessArgs) -> anyhow::Resu
         SpaceCommand::List { output } => list(&mut client, &access, output.format()).await,
         SpaceCommand::Get { name, output } => get(&mut client, &access, &name, output.format()).await,
         SpaceCommand::Create { name, wait } => create(&mut client, &name, wait).await,
-        SpaceCommand::Delete { name, wait } => delete(&mut client, &name, wait).await,
+        SpaceCommand::Delete { name, wait } => {
+            delete(&mut client, &name, wait).await?;
+            if kubeconfigs.access().is_ok_and(|access| access.server.ends_with(&format!("/spaces/{name}"))) {
+                eprintln!("the kubeconfig is still in that space; `orrery space use root` goes back");
+            }
+            Ok(())
+        }
         SpaceCommand::Kubeconfig(args) => credential::run(&mut client, &args).await,
         SpaceCommand::Use { name } => use_space(&mut client, kubeconfigs, &access, &name).await,
     }
