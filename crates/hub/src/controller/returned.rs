@@ -86,7 +86,7 @@ impl Fleet {
         }
         if !postponed.is_empty() {
             space.unreported = postponed;
-            self.later(Duration::from_secs(5));
+            self.later(self.config.reports_pause);
         }
     }
 }
