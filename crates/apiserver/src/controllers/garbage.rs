@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::{deleter, log_failure, resource_of, writer};
 use crate::{
     definitions::Kinds,
-    object::{self, Owner, Stored},
+    object::{self, FOREGROUND, ORPHAN, Owner, Stored},
     request::{DeleteOptions, Propagation},
     server::Shared,
     status::Status,
@@ -30,9 +30,6 @@ pub(super) enum Work {
 
 /// How many objects are looked at at once.
 const AT_ONCE: usize = 64;
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// What a change gives to do.
 pub(super) fn work(shared: &Shared, previous: Option<&Object>, object: &Object) -> Vec<Work> {

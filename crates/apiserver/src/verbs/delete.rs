@@ -9,14 +9,14 @@ use super::{
     create::outgoing,
     decode::is_protobuf,
     kind, named,
-    write::{busy, set_revision, written_at},
+    write::{ATTEMPTS, busy, set_revision, written_at},
 };
 use crate::{
     answer,
     body::Body,
     definitions::{self, settled},
     json::parse,
-    object::{self, Metadata},
+    object::{self, FOREGROUND, Metadata, ORPHAN},
     protobuf::{self, Envelope},
     registry::{DeleteAnswer, Registry, Resource},
     request::{DeleteOptions, Propagation},
@@ -130,7 +130,7 @@ impl Writer<'_> {
     /// Deletes an object, or marks it if something still holds it.
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
         let key = self.key(name)?;
-        loop {
+        for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = settled(self.shared, || self.read(&existing)).await?;
             check_preconditions(self.resource, &old, options)?;
@@ -159,9 +159,10 @@ impl Writer<'_> {
                 Err(error) => return Err(error.into()),
             }
             if options.resource_version.is_some() {
-                return Err(busy());
+                break;
             }
         }
+        Err(busy())
     }
 
     /// Marks an object for deletion, and says whether it can go at once.
@@ -271,9 +272,6 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
         seconds => seconds,
     }
 }
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// Notes as finalizers what is to become of the objects that this one owns.
 fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {

@@ -63,7 +63,7 @@ struct Decided {
 const UNMARKED: u64 = 0;
 
 /// How often a write is tried again when somebody else was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
