@@ -55,8 +55,10 @@ pub(crate) struct Writing<'a> {
 /// What an apply makes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// The new object; none if it is as it was.
-    pub(crate) object: Option<Value>,
+    /// The object, without its managers.
+    pub(crate) object: Value,
+    /// Whether it is another than it was.
+    pub(crate) changed: bool,
     pub(crate) managers: Managers,
 }
 
@@ -159,7 +161,7 @@ impl Writing<'_> {
             }
         });
         let mut applied = merged?;
-        last_applied::renew(&mut applied, live, config);
+        last_applied::renew(&mut applied, config);
         Ok(applied)
     }
 
@@ -175,15 +177,21 @@ impl Writing<'_> {
         let last = managers.take(id);
         let fields = self.reset.filter(extract(self.typed, config));
         let time = last.as_ref().and_then(|last| last.time.clone());
-        managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields: fields.clone() });
+        managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields });
         let mut object = without_managers(live);
         merge(self.typed, &mut object, config);
         if let Some(last) = last {
-            let pruned = self.prune(&mut object, &managers, &last, &fields);
+            let pruned = self.prune(&mut object, &managers, &last, id);
             pruned.map_err(|problem| ApplyError::Lost(format!("failed to prune fields: {problem}")))?;
         }
-        self.settle(live, &object, &mut managers, Some(id), force)?;
-        let changed = !alike(live, &object);
+        let same = alike(live, &object, PartialEq::eq);
+        let changed = !same && !alike(live, &object, element::equal);
+        if changed {
+            self.settle(live, &object, &mut managers, Some(id), force)?;
+        } else if !same {
+            // Numbers that are written in another form are no change.
+            object = without_managers(live);
+        }
         managers.change(|entry| {
             if entry.id == *id {
                 entry.fields.subtract(&NOBODYS);
@@ -193,14 +201,14 @@ impl Writing<'_> {
             }
             Some(())
         });
-        Ok(Applied { object: changed.then_some(object), managers })
+        Ok(Applied { object, changed, managers })
     }
 
     /// Takes out of a merged object what its applier has dropped.
-    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, fields: &FieldSet) -> Result<(), String> {
+    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, id: &Manager) -> Result<(), String> {
         let alike = last.api_version == self.api_version;
         if alike && managers.entries().iter().all(|entry| entry.api_version == self.api_version) {
-            if last.fields.difference(fields).is_empty() {
+            if managers.get(id).is_some_and(|now| last.fields.is_within(&now.fields)) {
                 return Ok(());
             }
             let owned = managers.entries().iter().fold(FieldSet::default(), |owned, entry| owned.union(&entry.fields));
@@ -303,27 +311,22 @@ impl Writing<'_> {
 }
 
 /// Whether an object has stayed the same, whoever manages it.
-fn alike(live: &Value, object: &Value) -> bool {
-    fn members<'a>(object: &'a Value, but: &str) -> impl Iterator<Item = Member<'a>> {
-        object.as_object().into_iter().flatten().filter(move |(name, _)| *name != but)
-    }
-    fn metadata(object: &Value) -> &Value {
-        object.get("metadata").unwrap_or(&Value::Null)
-    }
-    same(members(live, "metadata"), members(object, "metadata"))
-        && same(members(metadata(live), "managedFields"), members(metadata(object), "managedFields"))
+fn alike(live: &Value, object: &Value, equal: fn(&Value, &Value) -> bool) -> bool {
+    let same = |one: &Value, other: &Value, but: &str| {
+        let (mut ones, mut others) = (members_but(one, but), members_but(other, but));
+        loop {
+            match (ones.next(), others.next()) {
+                (None, None) => return true,
+                (Some((name, one)), Some((key, other))) if name == key && equal(one, other) => {}
+                _ => return false,
+            }
+        }
+    };
+    same(live, object, "metadata") && same(&live["metadata"], &object["metadata"], "managedFields")
 }
 
-type Member<'a> = (&'a String, &'a Value);
-
-fn same<'a>(mut one: impl Iterator<Item = Member<'a>>, mut other: impl Iterator<Item = Member<'a>>) -> bool {
-    loop {
-        match (one.next(), other.next()) {
-            (None, None) => return true,
-            (Some((name, one)), Some((key, other))) if name == key && element::equal(one, other) => {}
-            _ => return false,
-        }
-    }
+fn members_but<'a>(object: &'a Value, but: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.as_object().into_iter().flatten().filter(move |(name, _)| *name != but)
 }
 
 /// What a change is in one version.

@@ -67,6 +67,22 @@ impl Element {
         }
     }
 
+    /// Writes that form as a text of JSON.
+    pub(super) fn write_key(&self, out: &mut Vec<u8>) {
+        let plain = |name: &str| name.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\'));
+        match self {
+            Self::Field(name) if plain(name) => {
+                out.extend_from_slice(b"\"f:");
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            // Writing texts to memory cannot fail.
+            other => {
+                let _ = serde_json::to_writer(out, &other.written());
+            }
+        }
+    }
+
     /// The form the element has in `fieldsV1`.
     pub(crate) fn written(&self) -> String {
         match self {

@@ -66,8 +66,8 @@ impl Object {
     fn try_apply(&mut self, name: &str, config: Value, force: bool) -> Result<(), ApplyError> {
         let applied = self.write(|writing, live, managers| writing.apply(live, &config, managers, name, force))?;
         self.managers = applied.managers;
-        if let Some(object) = applied.object {
-            self.set(object);
+        if applied.changed {
+            self.set(applied.object);
         }
         Ok(())
     }
