@@ -296,6 +296,10 @@ impl<'a> Writer<'a> {
             let (object, managers) = if apart { self.read_apart(existing)? } else { (self.read(existing)?, None) };
             let old = Old { object: &object, managers };
             let Made { object: mut new, managers: owned } = change(old, noted)?;
+            if spaces::is_space(self.resource) && spaces::is_held(old.object) {
+                // Only the end of the space takes that away.
+                spaces::hold(&mut new);
+            }
             if let Some(owner) = &self.owner {
                 // Four checks of the real server find it in turn, and each lists it.
                 let refuse = |causes: Vec<Cause>| {
