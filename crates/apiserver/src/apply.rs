@@ -32,7 +32,7 @@ pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
 pub(crate) use walk::{Typed, check};
 
-use managers::Entry;
+use managers::{Entry, Fields};
 use walk::{Comparison, check_live, compare, extract, merge, prune};
 
 /// A write to an object.
@@ -106,7 +106,7 @@ impl Writing<'_> {
         if check(self.typed, new, true).is_err() || self.lost(&managers).is_some() {
             return Managers::default();
         }
-        if self.reconcile(old, &mut managers).is_err() {
+        if self.reconcile(old, &mut managers, |_| true).is_err() {
             return Managers::default();
         }
         // What is forced is refused only if it cannot be seen in another version: then nobody knows whose anything is.
@@ -119,7 +119,8 @@ impl Writing<'_> {
                 Some(held) => held.fields.union(&fields),
                 None => fields,
             };
-            managers.set(Entry { id, api_version: self.api_version.into(), time: Some(self.now.into()), fields });
+            let (api_version, time) = (self.api_version.into(), Some(self.now.into()));
+            managers.set(Entry { id, api_version, time, fields: fields.into() });
         }
         managers.fold_oldest();
         managers
@@ -173,14 +174,22 @@ impl Writing<'_> {
         id: &Manager,
         force: bool,
     ) -> Result<Applied, ApplyError> {
-        self.reconcile(live, &mut managers).map_err(ApplyError::Lost)?;
+        let mentioned = || Fields::from(self.reset.filter(extract(self.typed, config)));
+        let mut owned = mentioned();
+        owned.subtract(&NOBODYS);
+        let owned = owned.written();
+        // Then nothing has been dropped, and what is owned is in line with the types.
+        let as_before = managers.entries().iter().all(|entry| entry.api_version == self.api_version)
+            && managers.get(id).is_some_and(|last| last.fields.is_written_like(&owned));
+        self.reconcile(live, &mut managers, |entry| !as_before || entry.id != *id).map_err(ApplyError::Lost)?;
         let last = managers.take(id);
-        let fields = self.reset.filter(extract(self.typed, config));
         let time = last.as_ref().and_then(|last| last.time.clone());
+        // Until it is clear what has been dropped, also that counts which nobody owns.
+        let (fields, mut owned) = if as_before { (owned, None) } else { (mentioned(), Some(owned)) };
         managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields });
         let mut object = without_managers(live);
         merge(self.typed, &mut object, config);
-        if let Some(last) = last {
+        if let Some(last) = last.filter(|_| !as_before) {
             let pruned = self.prune(&mut object, &managers, &last, id);
             pruned.map_err(|problem| ApplyError::Lost(format!("failed to prune fields: {problem}")))?;
         }
@@ -194,7 +203,9 @@ impl Writing<'_> {
         }
         managers.change(|entry| {
             if entry.id == *id {
-                entry.fields.subtract(&NOBODYS);
+                if let Some(owned) = owned.take() {
+                    entry.fields = owned;
+                }
                 if changed {
                     entry.time = Some(self.now.into());
                 }
@@ -219,9 +230,9 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Brings what managers own in line with the types: a part of what is now one value is that value. The object must be
-    /// one in all their versions.
-    fn reconcile(&self, live: &Value, managers: &mut Managers) -> Result<(), String> {
+    /// Brings what some managers own in line with the types: a part of what is now one value is that value. The object must be
+    /// one in the versions of all.
+    fn reconcile(&self, live: &Value, managers: &mut Managers, of: impl Fn(&Entry) -> bool) -> Result<(), String> {
         let mut seen = vec![self.api_version];
         for entry in managers.entries() {
             if !seen.contains(&entry.api_version.as_str()) {
@@ -231,7 +242,9 @@ impl Writing<'_> {
         }
         managers.change(|entry| {
             let typed = self.typed_at(&entry.api_version)?;
-            walk::reconcile(typed, &mut entry.fields);
+            if of(entry) {
+                walk::reconcile(typed, &mut entry.fields);
+            }
             Some(())
         });
         Ok(())

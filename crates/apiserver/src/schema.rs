@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{apply::Types, protobuf::Messages};
 
-pub(crate) use decode::{Checked, check_list, count_keys, free_form, repeated_keys, store, zero};
+pub(crate) use decode::{Checked, check_list, free_form, repeated_keys, store, zero};
 pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, type_meta};
 pub use form::{complete, sparse};
 pub(crate) use restore::{restore, restore_strictly};

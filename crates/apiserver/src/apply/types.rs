@@ -173,11 +173,47 @@ impl List {
     /// Whether two lists have the same elements in the same order, and none twice. Of long lists nobody knows: it would take
     /// longer than to find out what they have in common.
     pub(super) fn in_step(&self, ones: &[Value], others: &[Value]) -> bool {
-        let pairs = || ones.iter().zip(others);
-        ones.len() == others.len()
-            && ones.len() <= FEW
-            && pairs().all(|(one, other)| self.check(one).is_ok() && self.check(other).is_ok() && self.same(one, other))
-            && (1..ones.len()).all(|at| !ones[..at].iter().any(|earlier| self.same(earlier, &ones[at])))
+        if ones.len() != others.len() || ones.len() > FEW {
+            return false;
+        }
+        let (Some(ones), Some(others)) = (self.names(ones), self.names(others)) else { return false };
+        let same = |one: &[Option<&Value>], other: &[Option<&Value>]| {
+            one.iter().zip(other).all(|pair| match pair {
+                (Some(one), Some(other)) => element::equal(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            })
+        };
+        let width = self.width();
+        let each = || ones.chunks(width);
+        each().zip(others.chunks(width)).all(|(one, other)| same(one, other))
+            && each().enumerate().all(|(at, one)| !each().take(at).any(|earlier| same(earlier, one)))
+    }
+
+    /// What tells the items apart, so many values for each; none if something does not.
+    fn names<'a>(&'a self, items: &'a [Value]) -> Option<Vec<Option<&'a Value>>> {
+        let mut names = Vec::with_capacity(items.len() * self.width());
+        for item in items {
+            match &self.relation {
+                Relation::Keyed(keys) if item.is_object() => {
+                    let start = names.len();
+                    names.extend(keys.iter().map(|key| key.of(item)));
+                    names[start..].iter().any(Option::is_some).then_some(())?;
+                }
+                _ => {
+                    self.check(item).ok()?;
+                    names.push(Some(item));
+                }
+            }
+        }
+        Some(names)
+    }
+
+    /// How many values tell an item apart.
+    fn width(&self) -> usize {
+        match &self.relation {
+            Relation::Keyed(keys) => keys.len().max(1),
+            Relation::Atomic | Relation::Set => 1,
+        }
     }
 }
 

@@ -89,24 +89,6 @@ pub(crate) fn repeated_keys(text: &[u8]) -> Vec<String> {
     decoder.strict
 }
 
-/// How many keys the objects of a text that is JSON have.
-pub(crate) fn count_keys(text: &[u8]) -> usize {
-    let none = Schemas::default();
-    let mut decoder = Decoder::new(&none, text);
-    let mut keys = 0;
-    while let Some(byte) = text.get(decoder.at) {
-        match byte {
-            b'"' => decoder.skip_string(),
-            // A colon outside of texts is behind a key.
-            byte => {
-                keys += usize::from(*byte == b':');
-                decoder.at += 1;
-            }
-        }
-    }
-    keys
-}
-
 /// A value of a type, nothing where it is null, and what strict decoding refuses in it.
 fn read(schemas: &Schemas, ty: &Type, text: Checked<'_>) -> Result<(Option<Value>, Vec<String>), DecodeError> {
     let mut decoder = Decoder::new(schemas, text.0);

@@ -1,5 +1,7 @@
 //! Applying a configuration: the object becomes what its applier says, as far as nobody else owns it.
 
+mod plain_json;
+
 use http::Response;
 use serde_json::{Map, Value};
 
@@ -33,7 +35,7 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Reads the body of an apply, which is YAML, and so may be JSON.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Status> {
-        if let Some(value) = plain_json(body) {
+        if let Some(value) = plain_json::parse(body) {
             return Ok(Self { value, repeated: Vec::new() });
         }
         let refuse = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
@@ -83,34 +85,6 @@ impl Configuration {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// A body that is JSON and means the same as YAML, which most are: then it need not be read as YAML, which takes far longer.
-/// Left out is whatever the two may read differently: escapes, numbers with a fraction, keys that repeat or are very long.
-fn plain_json(body: &[u8]) -> Option<Value> {
-    let odd = |at: usize| body[at] == b'\\' && matches!(body.get(at + 1), Some(b'u' | b'/'));
-    let plain = |byte: &u8| matches!(byte, b'\n' | b'\r' | b' '..=b'~');
-    if body.first() != Some(&b'{') || !body.iter().all(plain) || (0..body.len()).any(odd) {
-        return None;
-    }
-    let value = serde_json::from_slice(body).ok()?;
-    // Of keys that repeat the value has one.
-    (keys_read_alike(&value)? == schema::count_keys(body)).then_some(value)
-}
-
-/// How many keys a value has, if YAML reads it as JSON does.
-fn keys_read_alike(value: &Value) -> Option<usize> {
-    /// The longest key that YAML reads without another mark, with room to spare.
-    const LONGEST_KEY: usize = 1000;
-    match value {
-        Value::Number(number) => number.is_i64().then_some(0),
-        Value::Array(items) => items.iter().map(keys_read_alike).sum(),
-        Value::Object(members) => {
-            let keys = |(name, value): (&String, _)| keys_read_alike(value).filter(|_| name.len() <= LONGEST_KEY);
-            members.iter().map(keys).sum::<Option<usize>>().map(|below| below + members.len())
-        }
-        _ => Some(0),
     }
 }
 

@@ -145,7 +145,8 @@ type Members<'a> = Option<&'a serde_json::Map<String, Value>>;
 fn maps(typed: Typed<'_>, map: &Map, old: Members<'_>, new: Members<'_>) -> Below {
     let mut below = Below::default();
     for (name, old, new) in side_by_side(old, new) {
-        if old == new && old.is_some_and(has_no_parts) {
+        // What is the same to the letter needs no types to be found so.
+        if old == new {
             continue;
         }
         if let Some(child) = map.child(name) {
@@ -156,10 +157,6 @@ fn maps(typed: Typed<'_>, map: &Map, old: Members<'_>, new: Members<'_>) -> Belo
         }
     }
     below
-}
-
-fn has_no_parts(value: &Value) -> bool {
-    !matches!(value, Value::Array(_) | Value::Object(_))
 }
 
 /// The members of two objects by their names, which are in order.
@@ -236,7 +233,7 @@ fn lists(typed: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
 /// The differences of the items of two lists that have the same elements in the same order.
 fn pairs(item: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
     let mut below = Below::default();
-    for (old, new) in old.iter().zip(new) {
+    for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
         let found = values(item, Some(old), Some(new));
         if let (false, Ok(element)) = (found.0.is_empty() && found.1 == Fate::Kept, list.element(old)) {
             below.add(element, found);
