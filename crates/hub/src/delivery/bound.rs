@@ -185,10 +185,16 @@ impl Bound {
         &self.destinations
     }
 
-    /// The objects of a work that was told.
+    /// The objects of a work that was told; of one that is kept without knowing it, those of its box.
     pub(super) fn objects_of(&self, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
-        let work = self.works.get(&(number, Arc::clone(cluster)));
-        work.map(|work| work.objects.iter().cloned().collect()).unwrap_or_default()
+        let key = (number, Arc::clone(cluster));
+        match self.works.get(&key) {
+            Some(work) => work.objects.iter().cloned().collect(),
+            None if self.unseen.contains(&key) => {
+                self.placed.iter().filter(|(_, its)| **its == number).map(|(id, _)| id.clone()).collect()
+            }
+            None => BTreeSet::new(),
+        }
     }
 
     /// The JSON of an object as a cluster was sent it last.
@@ -298,7 +304,16 @@ impl Bound {
     pub(super) fn remove(&mut self) -> Vec<WorkChange> {
         let mut keys = std::mem::take(&mut self.unseen);
         keys.extend(std::mem::take(&mut self.works).into_keys());
-        keys.into_iter().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
+        keys.into_iter().map(|(number, cluster)| self.delete(&cluster, number)).collect()
+    }
+
+    /// Keeps what a program before this one may have sent, unless that was done or the Binding was looked at.
+    pub(super) fn keep(&mut self) -> Vec<WorkChange> {
+        let mut told = Told::default();
+        if self.stale {
+            self.keep_last(&mut told);
+        }
+        told.works
     }
 
     /// Finds what is wrong with an object for some clusters, and how large it is.
@@ -339,6 +354,17 @@ impl Bound {
     /// Holds changes back, and has the last good state remembered.
     fn freeze(&mut self, max_ledger_bytes: usize, told: &mut Told) {
         self.stale = true;
+        self.keep_last(told);
+        if !self.frozen && !self.works.is_empty() {
+            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
+            // What was sent can be written.
+            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
+        }
+        self.frozen = true;
+    }
+
+    /// Tells the last good state once, as far as it is known, and keeps the rest.
+    fn keep_last(&mut self, told: &mut Told) {
         self.keep_unseen(told);
         let mut known = std::mem::take(&mut self.works);
         for ((number, cluster), work) in &mut known {
@@ -347,12 +373,6 @@ impl Bound {
             }
         }
         self.works = known;
-        if !self.frozen && !self.works.is_empty() {
-            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
-            // What was sent can be written.
-            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
-        }
-        self.frozen = true;
     }
 
     /// Keeps what may have been sent by a program that ended before it could store it.
@@ -362,7 +382,8 @@ impl Bound {
             for &number in &numbers {
                 let key = (number, Arc::clone(&cluster));
                 if !self.works.contains_key(&key) {
-                    told.works.push(WorkChange::Keep(self.id(&cluster, number)));
+                    let (id, binding) = (self.id(&cluster, number), Arc::clone(&self.holder.binding));
+                    told.works.push(WorkChange::Keep { id, cluster: Arc::clone(&cluster), binding, number });
                     self.unseen.insert(key);
                 }
             }
@@ -446,7 +467,7 @@ impl Bound {
         }
         for key in self.unwanted(changed, &boxes) {
             self.works.remove(&key);
-            told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
+            told.works.push(self.delete(&key.1, key.0));
         }
     }
 
@@ -474,7 +495,7 @@ impl Bound {
         if content.bundle.manifests.is_empty() {
             // All that was in it is left to others.
             if self.works.remove(&key).is_some() {
-                told.works.push(WorkChange::Delete(self.id(cluster, number)));
+                told.works.push(self.delete(cluster, number));
             }
             return;
         }
@@ -513,6 +534,11 @@ impl Bound {
             binding: Arc::clone(&self.holder.binding),
             number,
         }
+    }
+
+    fn delete(&self, cluster: &Arc<str>, number: u32) -> WorkChange {
+        let (id, binding) = (self.id(cluster, number), Arc::clone(&self.holder.binding));
+        WorkChange::Delete { id, cluster: Arc::clone(cluster), binding, number }
     }
 
     fn id(&self, cluster: &str, number: u32) -> orrery_works::ResourceId {
