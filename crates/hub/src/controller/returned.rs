@@ -18,12 +18,12 @@ use super::{
     fleet::Fleet,
     path,
     space::{ReturnedState, Space},
-    store::{policy_of, says, status},
+    store::{event, says, status},
     write::{self, Unwritten},
 };
 use crate::{
     delivery::{BindingChange, Settled},
-    placement::{Answer, ObjectId, parts},
+    placement::ObjectId,
     status::{
         aggregate::{Returned, Wanted, returned},
         combine::Row,
@@ -84,10 +84,13 @@ impl Fleet {
         let failed = || Counters::add(&counters.failed_writes, 1);
         let (now, errors) = ((self.config.clock)().to_string(), &self.errors);
         let Some(space) = self.spaces.get_mut(name) else { return true };
-        let mut parts: Vec<(Judged, Value)> = Vec::new();
+        let mut parts: Vec<(Judged, Value, Option<Value>)> = Vec::new();
         for policy in std::mem::take(&mut space.policies_judged) {
             if let Some(status) = policy_status(space, name, &policy, errors, &now) {
-                parts.push((Judged::Policy(policy), status));
+                let refusal = space.delivery.refusal(&policy).filter(|refusal| !is_told(space, &policy, refusal));
+                let about = refusal.zip(space.policies.get(&policy));
+                let told = about.map(|(refusal, written)| event(&path::policies(), &policy, written, &refusal, &now));
+                parts.push((Judged::Policy(policy), status, told));
             }
         }
         for transform in std::mem::take(&mut space.judged) {
@@ -97,7 +100,7 @@ impl Fleet {
             };
             let status = status(written.generation, &[("errors", &verdict.errors), ("warnings", &verdict.warnings)]);
             if !says(&written.status, &status) {
-                parts.push((Judged::Transform(transform), status));
+                parts.push((Judged::Transform(transform), status, None));
             }
         }
         for collector in std::mem::take(&mut space.collectors_judged) {
@@ -105,23 +108,27 @@ impl Fleet {
             let errors = known.collector.as_ref().err().map(Vec::as_slice).unwrap_or_default();
             let status = status(known.written.generation, &[("errors", errors)]);
             if !says(&known.written.status, &status) {
-                parts.push((Judged::Collector(collector), status));
+                parts.push((Judged::Collector(collector), status, None));
             }
         }
         let mut is_said = true;
-        for (judged, status) in parts {
+        for (judged, status, event) in parts {
             if is_said {
                 let (path, part) = (format!("{}/status", judged.path()), json!({"status": status}));
                 let written = write::persist("a status", &stop, failed, || write::merge(&space.client, &path, &part));
                 is_said = written.await != Err(Unwritten::NotNow);
             }
-            if is_said {
-                space.note_said(&judged, status);
-            } else {
+            if !is_said {
                 space.judge_again(judged);
+                continue;
+            }
+            space.note_said(&judged, status);
+            if let Some(event) = event {
+                // Whoever missed it finds it in the status.
+                let _missed = write::persist("an Event", &stop, failed, || write::report(&space.client, &event)).await;
             }
         }
-        is_said
+        is_said && space.hold(&stop, &failed).await.is_ok()
     }
 
     /// Writes the states of objects and their tables. Says whether to go on soon.
@@ -154,10 +161,14 @@ impl Fleet {
                 space.unwritable.remove(&id.resource);
             }
         }
+        let let_go = if failures < MAX_UNWRITABLE { space.let_go(&stop, &failed).await } else { Ok(false) };
+        if let_go == Ok(true) {
+            self.soon();
+        }
         if is_postponed {
             self.later(LOOK_AGAIN);
         }
-        failures < MAX_UNWRITABLE
+        failures < MAX_UNWRITABLE && let_go.is_ok()
     }
 }
 
@@ -210,20 +221,20 @@ impl Space {
 
     /// What was settled may change what is said about the states of objects.
     pub(super) fn note_states(&mut self, settled: &Settled) {
-        for (binding, change) in &settled.bindings {
-            if let BindingChange::Spec { policy, spec } = change {
+        self.policies_judged.extend(settled.judged.iter().cloned());
+        for change in settled.bindings.values() {
+            if let BindingChange::Spec { policy, .. } = change {
                 self.policies_judged.insert(Arc::clone(policy));
-                let objects = spec.workload.cluster_scope.iter().chain(&spec.workload.namespace_scope);
-                let wanted = objects.filter(|object| wants_state(&object.modulation));
-                self.unreported.extend(wanted.map(|bound| ObjectId::from(&bound.object)));
-            } else if let Some(policy) = policy_of(self, binding) {
-                self.policies_judged.insert(policy);
             }
         }
-        if !settled.bindings.is_empty() {
-            // Whoever had a state written and is not asked for any more.
-            self.unreported.extend(self.returned.keys().cloned());
-        }
+        let is_said = |id: &&ObjectId| {
+            let mut asked = self.delivery.asked(id);
+            self.returned.contains_key(*id)
+                || !self.combined.is_empty()
+                || asked.any(|(_, modulation, _)| wants_state(modulation))
+        };
+        let said: Vec<ObjectId> = settled.members.iter().filter(is_said).cloned().collect();
+        self.unreported.extend(said);
     }
 
     /// Whether every cluster that should have an object has reported about it.
@@ -375,6 +386,12 @@ fn labels(id: &ObjectId, policy: &str) -> Map<String, Value> {
     all.into_iter().filter(|(_, value)| fits(value)).map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
+/// Whether the status of a policy says something already.
+fn is_told(space: &Space, policy: &str, error: &str) -> bool {
+    let errors = space.policies.get(policy).and_then(|written| written.status["errors"].as_array());
+    errors.into_iter().flatten().any(|told| told == error)
+}
+
 fn policy_status(
     space: &Space,
     name: &Arc<str>,
@@ -382,17 +399,16 @@ fn policy_status(
     errors: &std::collections::BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
     now: &str,
 ) -> Option<Value> {
-    let mut found = singleton_error(space, policy).into_iter().collect::<Vec<_>>();
-    let mut named: BTreeSet<String> = BTreeSet::new();
-    for part in 1.. {
-        let Some(Answer { objects, .. }) = space.delivery.binding(policy, part) else { break };
-        named.extend(objects.values().flat_map(|modulation| modulation.status_collectors.iter().cloned()));
-        let of_part = errors.get(&(Arc::clone(name), parts::name(policy, part).into()));
+    let mut found: Vec<String> = space.delivery.refusal(policy).into_iter().collect();
+    found.extend(singleton_error(space, policy));
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    for binding in space.delivery.bindings_of(policy) {
+        let of_part = errors.get(&(Arc::clone(name), Arc::clone(binding.name)));
         found.extend(of_part.into_iter().flatten().cloned());
+        named.extend(binding.collectors);
     }
     let written = space.policies.get(policy)?;
-    let missing: Vec<&str> =
-        named.iter().filter(|name| !space.collectors.contains_key(*name)).map(String::as_str).collect();
+    let missing: Vec<&str> = named.into_iter().filter(|name| !space.collectors.contains_key(*name)).collect();
     let mut status = status(written.generation, &[("errors", &found)]);
     status["conditions"] = json!([condition(&missing, &written.status, now)]);
     (!says(&written.status, &status)).then_some(status)
@@ -422,18 +438,10 @@ fn condition(missing: &[&str], known: &Value, now: &str) -> Value {
 /// Objects whose one state is wanted although they have no cluster or several.
 fn singleton_error(space: &Space, policy: &str) -> Option<String> {
     let mut wrong = Vec::new();
-    for part in 1.. {
-        let Some(Answer { objects, destinations: clusters }) = space.delivery.binding(policy, part) else { break };
-        let alone = |modulation: &&Modulation| {
-            modulation.want_singleton_reported_state && !modulation.want_multi_wec_reported_state && clusters.len() != 1
-        };
-        let of_part = objects.iter().filter(|(_, modulation)| alone(modulation)).map(|(id, _)| id);
-        wrong.extend(of_part.take(MAX_EXAMPLES - wrong.len()).map(|id| {
+    for binding in space.delivery.bindings_of(policy).filter(|binding| binding.destinations.len() != 1) {
+        wrong.extend(binding.single.iter().take(MAX_EXAMPLES - wrong.len()).map(|id| {
             json!({"group": &*id.resource.group, "resource": &*id.resource.resource, "namespace": &*id.namespace, "name": &*id.name})
         }));
-        if wrong.len() == MAX_EXAMPLES {
-            break;
-        }
     }
     if wrong.is_empty() {
         return None;

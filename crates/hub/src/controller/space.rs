@@ -103,6 +103,12 @@ pub(super) struct Space {
     pub(super) sendable: BTreeMap<(String, String), Sendable>,
     /// The states that were written to objects.
     pub(super) returned: BTreeMap<ObjectId, ReturnedState>,
+    /// Policies that are being deleted and held until states are taken back.
+    pub(super) leaving: BTreeMap<Arc<str>, BindingPolicySpec>,
+    /// Policies that are to be held.
+    pub(super) unheld: BTreeSet<Arc<str>>,
+    /// Resources whose objects may have had states written to them by a program before this one.
+    pub(super) left_over: BTreeSet<GroupResource>,
 }
 
 /// A state that was written to an object.
@@ -188,6 +194,9 @@ impl Space {
             recent: BTreeMap::new(),
             sendable: BTreeMap::new(),
             returned: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            unheld: BTreeSet::new(),
+            left_over: BTreeSet::new(),
         }
     }
 
@@ -203,7 +212,7 @@ impl Space {
 
     /// Whether anything is left to do here.
     pub(super) fn is_needed(&self) -> bool {
-        let is_wanted = !self.policies.is_empty() || !self.recent.is_empty();
+        let is_wanted = !self.policies.is_empty() || !self.leaving.is_empty() || !self.recent.is_empty();
         let is_unfinished = self.delivery.is_dirty() || !self.pending.is_empty() || !self.unreported.is_empty();
         !self.gone && (is_wanted || is_unfinished)
     }
@@ -262,6 +271,7 @@ impl Space {
             if let Some(facts) = self.facts(&policy).filter(|facts| *facts.uid == uid) {
                 self.bindings.insert(name.into(), Written::of_value(&binding));
                 let spec = BindingSpec::deserialize(&binding["spec"]).ok();
+                spec.iter().for_each(|spec| self.note_left_over(spec));
                 self.delivery.restore(&policy, part, &facts, spec, ledgers.get(name));
             }
         }
@@ -320,7 +330,7 @@ impl Space {
                 let (version, namespaced) = (resource.version.as_str().into(), can.scope == Scope::Namespaced);
                 let sendable = Sendable { resource: key.clone(), version, namespaced };
                 self.sendable.insert((group.name().to_owned(), resource.kind.clone()), sendable);
-                if self.delivery.concerns(&key) || self.is_asked_about(&key) {
+                if self.delivery.concerns(&key) || self.is_asked_about(&key) || self.may_have_left_over(&key) {
                     kinds.insert(key, resource);
                 }
             }
@@ -341,12 +351,16 @@ impl Space {
         }
         self.policies.insert(Arc::clone(&name), written);
         // What the schema lets pass can be read.
-        self.delivery.set_policy(&name, facts, spec.ok().flatten().unwrap_or_default());
+        let spec = spec.ok().flatten().unwrap_or_default();
+        self.note_hold(object, &spec);
+        self.delivery.set_policy(&name, facts, spec);
         self.rediscover |= is_new;
     }
 
     pub(super) fn remove_policy(&mut self, name: &str) {
         self.policies.remove(name);
+        self.unheld.remove(name);
+        self.leaving.remove(name);
         self.delivery.remove_policy(name);
         self.rediscover = true;
     }
@@ -524,7 +538,7 @@ fn owner(binding: &Value) -> Option<Owner> {
     let owner = owners.iter().find(|owner| owner["kind"] == "BindingPolicy")?;
     let (policy, uid) = (owner["name"].as_str()?, owner["uid"].as_str()?);
     let name = binding["metadata"]["name"].as_str()?;
-    let part = if name == policy { 1 } else { name.strip_prefix(policy)?.strip_prefix("--")?.parse().ok()? };
+    let part = if name == policy { 1 } else { name.rsplit_once("--")?.1.parse().ok()? };
     (parts::name(policy, part) == name).then(|| Owner { policy: policy.to_owned(), uid: uid.to_owned(), part })
 }
 
