@@ -104,8 +104,12 @@ impl Hub {
     }
 
     pub(crate) fn placement_with(&self, delivery: delivery::Config) -> Placement {
+        self.placement_set_up(|config| config.delivery = delivery)
+    }
+
+    pub(crate) fn placement_set_up(&self, set_up: impl FnOnce(&mut controller::Config)) -> Placement {
         let mut config = self.config(&Faults::default());
-        config.delivery = delivery;
+        set_up(&mut config);
         self.placement_of(config)
     }
 

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{
-    faults::Faults,
-    stage::{CLUSTERS, CONTROL, Hub, POLICIES, labelled},
-};
+use crate::stage::{CLUSTERS, CONTROL, Hub, POLICIES, labelled};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/prod/deployments";
 
@@ -108,9 +105,7 @@ async fn a_state_that_was_written_before_a_restart_stays_until_another_is_heard_
     placement.stop().await;
 
     // What waits for clusters to report does not make others wait: it would be longer than this test has patience.
-    let mut config = hub.config(&Faults::default());
-    config.reports_pause = Duration::from_secs(60 * 60);
-    let mut next = hub.placement_of(config);
+    let mut next = hub.placement_set_up(|config| config.reports_pause = Duration::from_secs(60 * 60));
     next.until_complete().await;
     hub.change(&format!("{DEPLOYMENTS}/web"), |object| object["spec"]["replicas"] = 3.into()).await;
     next.until(&["c1 web 3", "c2 web 3"]).await;
