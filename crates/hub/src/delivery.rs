@@ -82,6 +82,15 @@ impl Default for Config {
     }
 }
 
+/// How a work was too large to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The bytes of its event.
+    pub bytes: usize,
+    /// The most that the broker takes.
+    pub most: usize,
+}
+
 /// A change of what clusters should have, for whatever carries it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkChange {
@@ -357,6 +366,15 @@ impl Delivery {
     pub fn objects_of(&self, binding: &str, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
         let bound = self.bindings.values().find(|bound| &*bound.holder.binding == binding);
         bound.map(|bound| bound.objects_of(number, cluster)).unwrap_or_default()
+    }
+
+    /// A work was too large to be sent, or was sent after all.
+    pub fn set_unsent(&mut self, binding: &str, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) {
+        let found = self.bindings.iter_mut().find(|(_, bound)| &*bound.holder.binding == binding);
+        let Some(((policy, _), bound)) = found else { return };
+        if bound.set_unsent(number, cluster, unsent) {
+            self.dirty.entry(Arc::clone(policy)).or_default().members = true;
+        }
     }
 
     pub(crate) fn resolution(&self) -> &Resolution {
