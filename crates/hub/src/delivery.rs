@@ -87,6 +87,15 @@ impl Default for Config {
     }
 }
 
+/// How a work was too large to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The bytes of its event.
+    pub bytes: usize,
+    /// The most that the broker takes.
+    pub most: usize,
+}
+
 /// A change of what clusters should have, for whatever carries it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkChange {
@@ -411,6 +420,15 @@ impl Delivery {
     pub fn objects_of(&self, binding: &str, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
         let bound = self.names.get(binding).and_then(|key| self.bindings.get(key));
         bound.map(|bound| bound.objects_of(number, cluster)).unwrap_or_default()
+    }
+
+    /// A work was too large to be sent, or was sent after all.
+    pub fn set_unsent(&mut self, binding: &str, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) {
+        let Some(key) = self.names.get(binding) else { return };
+        let Some(bound) = self.bindings.get_mut(key) else { return };
+        if bound.set_unsent(number, cluster, unsent) {
+            self.dirty.entry(Arc::clone(&key.0)).or_default().inside.clusters.insert(Arc::clone(cluster));
+        }
     }
 
     pub(crate) fn resolution(&self) -> &Resolution {

@@ -12,7 +12,7 @@ use kube::{
 };
 use orrery_api::{cluster::PROPERTIES_NAMESPACE, labels::Labels};
 use orrery_works::{
-    ClusterName, ResourceId,
+    ClusterName, ResourceId, Version,
     source::{Change, Desired, Effect},
 };
 use serde_json::json;
@@ -32,7 +32,7 @@ use super::{
     write,
 };
 use crate::{
-    delivery::{BindingChange, Claims, Properties, WorkChange},
+    delivery::{BindingChange, Claims, Properties, Unsent, WorkChange},
     placement::GroupResource,
     preview::properties,
 };
@@ -51,6 +51,8 @@ pub(super) struct Fleet {
     clusters: BTreeMap<String, (Labels, BTreeMap<String, String>)>,
     properties: BTreeMap<String, Properties>,
     works: HashMap<ResourceId, Origin>,
+    /// The versions of works that were too large to be sent.
+    unsent: HashMap<ResourceId, Version>,
     /// What is wrong with each Binding, by space and name.
     pub(super) errors: BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
     frozen: BTreeSet<(Arc<str>, Arc<str>)>,
@@ -95,6 +97,7 @@ impl Fleet {
             clusters: BTreeMap::new(),
             properties: BTreeMap::new(),
             works: HashMap::new(),
+            unsent: HashMap::new(),
             errors: BTreeMap::new(),
             frozen: BTreeSet::new(),
             awaited: BTreeSet::from([Topic::Policies, Topic::Clusters, Topic::Properties]),
@@ -326,15 +329,29 @@ impl Fleet {
     /// Takes in what a cluster reports.
     fn hear(&mut self, report: Effect) {
         match report {
-            Effect::Status { id, status, .. } => {
+            Effect::Status { id, version, status } => {
                 let Some(origin) = self.works.get(&id).cloned() else { return };
                 let now = (self.config.clock)();
                 let Some(space) = self.spaces.get_mut(&origin.space) else { return };
+                if self.unsent.get(&id).is_some_and(|unsent| *unsent <= version) {
+                    self.unsent.remove(&id);
+                    space.delivery.set_unsent(&origin.binding, origin.number, &origin.cluster, None);
+                }
                 let objects = space.delivery.objects_of(&origin.binding, origin.number, &origin.cluster);
                 let changed = space.reports.hear(&origin.cluster, &objects, &status, now);
                 space.unreported.extend(changed);
             }
-            Effect::Gone { id } => drop(self.works.remove(&id)),
+            Effect::TooLarge { id, version, bytes, most } => {
+                let Some(origin) = self.works.get(&id) else { return };
+                let Some(space) = self.spaces.get_mut(&origin.space) else { return };
+                let unsent = Some(Unsent { bytes, most });
+                space.delivery.set_unsent(&origin.binding, origin.number, &origin.cluster, unsent);
+                self.unsent.insert(id, version);
+            }
+            Effect::Gone { id } => {
+                self.works.remove(&id);
+                self.unsent.remove(&id);
+            }
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use orrery_api::{
 use orrery_works::Sealed;
 
 use super::{
-    WorkChange,
+    Unsent, WorkChange,
     asked::Asked,
     claims::{Claims, Holder},
     inventory::Inventory,
@@ -91,6 +91,8 @@ pub(super) struct Bound {
     shared: BTreeMap<u32, Content>,
     /// The last good state.
     works: BTreeMap<(u32, Arc<str>), Work>,
+    /// Works of it that were too large to be sent.
+    unsent: BTreeMap<(u32, Arc<str>), Unsent>,
     /// The destinations for which all works were looked at.
     looked_at: Option<Arc<BTreeSet<Arc<str>>>>,
     /// Where a program before this one may have sent works, until this one has looked at the Binding.
@@ -142,6 +144,7 @@ impl Bound {
             boxes: Boxes::new(limits),
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
+            unsent: BTreeMap::new(),
             looked_at: None,
             sent_to: BTreeSet::new(),
             unseen: BTreeSet::new(),
@@ -181,6 +184,15 @@ impl Bound {
     pub(super) fn objects_of(&self, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
         let work = self.works.get(&(number, Arc::clone(cluster)));
         work.map(|work| work.objects.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Whether a work was too large to be sent. Answers whether that is news.
+    pub(super) fn set_unsent(&mut self, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) -> bool {
+        let key = (number, Arc::clone(cluster));
+        match unsent.filter(|_| self.works.contains_key(&key)) {
+            Some(unsent) => self.unsent.insert(key, unsent) != Some(unsent),
+            None => self.unsent.remove(&key).is_some(),
+        }
     }
 
     /// The JSON of an object as a cluster was sent it last.
@@ -244,7 +256,7 @@ impl Bound {
         dirt
     }
 
-    /// What is wrong: for each object the errors for the first cluster that has any, then conflicts.
+    /// What is wrong: for each object the errors for the first cluster that has any, then conflicts, then what could not be sent.
     pub(super) fn errors(&self, around: &Around<'_>) -> Vec<String> {
         let mut errors = Vec::new();
         let wrong: BTreeSet<&ObjectId> = self.failures.keys().chain(&self.too_large).collect();
@@ -257,6 +269,12 @@ impl Bound {
             }
         }
         errors.extend(around.claims.messages(&self.holder));
+        if let Some(((_, cluster), Unsent { bytes, most })) = self.unsent.first_key_value() {
+            errors.push(format!(
+                "a work for cluster {cluster} has {bytes} bytes as an event, more than the {most} that the broker takes: \
+                 let the broker take more, or make works smaller with --max-work-bytes"
+            ));
+        }
         errors
     }
 
@@ -308,6 +326,7 @@ impl Bound {
         }
         touched.extend(changed.iter().filter_map(|id| self.boxes.number(id)));
         self.render(&touched, &dirty_clusters, around, &rendered, &mut told);
+        self.unsent.retain(|key, _| self.works.contains_key(key));
         told
     }
 

@@ -1,7 +1,7 @@
 //! What cannot be rendered is told, and holds back its Binding; clusters keep the last good state.
 
 use orrery_hub::{
-    delivery::{Config, WorkChange},
+    delivery::{Config, Unsent, WorkChange},
     pack::Limits,
 };
 
@@ -95,6 +95,33 @@ fn an_object_too_large_for_a_work_is_told() {
     assert_eq!(errors.len(), 1);
     assert!(errors[0].starts_with("configmaps prod/b has 5"), "{errors:?}");
     assert!(errors[0].ends_with("bytes, more than the 400 that fit in one work"), "{errors:?}");
+}
+
+#[test]
+fn a_work_too_large_for_the_broker_is_told_until_it_is_another() {
+    let mut stage = Stage::usual(NO_LIMIT);
+    stage.literal("configmaps/prod/a", "large");
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    let (east, unsent) = ("east".into(), Unsent { bytes: 30_000, most: 20_000 });
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    let settled = stage.settle();
+    assert_eq!(told(&settled), (0, 0), "nothing else changes");
+    let wrong = "a work for cluster east has 30000 bytes as an event, more than the 20000 that the broker takes: let the broker \
+                 take more, or make works smaller with --max-work-bytes";
+    assert_eq!(stage.errors["all"], [wrong]);
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    assert!(!stage.delivery.is_dirty(), "the same again is no news");
+
+    stage.literal("configmaps/prod/a", "small");
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    stage.settle();
+    assert_eq!(stage.errors["all"], [wrong]);
+    stage.delivery.set_unsent("all", 1, &east, None);
+    stage.settle();
+    assert!(stage.errors["all"].is_empty(), "it was sent after all");
 }
 
 #[test]

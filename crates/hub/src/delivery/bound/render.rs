@@ -94,6 +94,7 @@ impl Bound {
             return;
         }
         told.works.push(self.put(cluster, number, &content.bundle));
+        self.unsent.remove(&key);
         let Content { bundle, objects } = content;
         self.works.insert(key, Work { bundle, objects, told: true });
     }
