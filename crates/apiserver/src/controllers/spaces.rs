@@ -18,7 +18,7 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Expect, Key, ListOptions, Object, Scope, Store};
 
 use super::{agenda::Outcome, garbage, queue::Queue};
-use crate::{server::Shared, spaces::FINALIZER, status::Status, verbs};
+use crate::{request::ROOT, server::Shared, spaces::FINALIZER, status::Status, verbs};
 
 /// How many objects are removed in one step, where the store takes so many.
 const TOGETHER: usize = 1000;
@@ -34,7 +34,7 @@ pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
 
 async fn end(shared: &Shared, key: &Key) -> Result<Outcome, Status> {
     let Some(space) = shared.store.get(key) else { return Ok(Outcome::Done) };
-    if !verbs::stored(&space)?.is_deleting() {
+    if key.name() == ROOT || !verbs::stored(&space)?.is_deleting() {
         return Ok(Outcome::Done);
     }
     let store = shared.store.stored();

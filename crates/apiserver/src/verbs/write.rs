@@ -275,6 +275,10 @@ impl<'a> Writer<'a> {
             noted.clear();
             let old = self.read(existing)?;
             let mut new = change(&old, noted)?;
+            if spaces::is_space(self.resource) && spaces::is_held(&old) {
+                // Only the end of the space takes that away.
+                spaces::hold(&mut new);
+            }
             if let Some(owner) = &self.owner {
                 // Four checks of the real server find it in turn, and each lists it.
                 let refuse = |causes: Vec<Cause>| {
