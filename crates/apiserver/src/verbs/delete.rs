@@ -9,7 +9,7 @@ use super::{
     create::outgoing,
     decode::is_protobuf,
     kind, named, stored,
-    write::{busy, set_revision, written_at},
+    write::{ATTEMPTS, busy, set_revision, written_at},
 };
 use crate::{
     answer,
@@ -149,7 +149,7 @@ impl Writer<'_> {
 
     async fn delete_in(&self, form: Form, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
         let key = self.key(name)?;
-        loop {
+        for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = match form {
                 Form::Shown => settled(self.shared, || self.read(&existing)).await?,
@@ -187,9 +187,10 @@ impl Writer<'_> {
                 Err(error) => return Err(error.into()),
             }
             if options.resource_version.is_some() {
-                return Err(busy());
+                break;
             }
         }
+        Err(busy())
     }
 
     /// Marks an object for deletion, and says whether it can go at once.

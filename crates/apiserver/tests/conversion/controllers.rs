@@ -56,8 +56,9 @@ async fn controllers_have_nothing_converted() {
 #[tokio::test]
 async fn nothing_comes_into_a_namespace_that_was_deleted_while_it_was_converted() {
     let converter = Converter::start(|review| {
+        let wanted = review["request"]["desiredAPIVersion"].as_str().unwrap();
         let objects = review["request"]["objects"].as_array().unwrap().iter();
-        let converted: Vec<Value> = objects.map(|object| host(object, "ex.io/v1")).collect();
+        let converted: Vec<Value> = objects.map(|object| host(object, wanted)).collect();
         Reaction::Later(200, answer(review, &json!(converted)))
     })
     .await;
