@@ -21,13 +21,14 @@ pub(crate) fn after_metadata(old: &Value, new: &Value, name: &str, api_version: 
     let written =
         set(after.iter().filter(|(path, value)| value_at(&before, path) != Some(value)).map(|(path, _)| path));
     managers.change(|entry| {
-        entry.fields = entry.fields.without(&gone).without(&written);
+        entry.fields = entry.fields.without(&gone).without(&written).into();
         Some(())
     });
     if !written.is_empty() {
         let id = Manager::updater(name, api_version, "");
         let fields = managers.get(&id).map_or_else(|| written.clone(), |held| held.fields.union(&written));
-        managers.set(Entry { id, api_version: api_version.to_owned(), time: Some(now.to_owned()), fields });
+        let (api_version, time) = (api_version.to_owned(), Some(now.to_owned()));
+        managers.set(Entry { id, api_version, time, fields: fields.into() });
     }
     managers.fold_oldest();
     managers.write()

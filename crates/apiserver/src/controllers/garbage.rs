@@ -280,18 +280,18 @@ mod tests {
         let shared = &server.shared;
         let maps = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
         let writer = writer(shared, maps, ROOT, "default");
-        let reference = |owner: &Value| {
-            let (name, uid) = (object::name(owner), object::text(owner, "uid"));
-            json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}])
-        };
+        let owned_by =
+            |name: &str, uid: &str| json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}]);
         let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-        let owner = writer.create(map("owner"), &mut Vec::new()).await?;
+        writer.create(map("owner"), &mut Vec::new()).await?;
+        let owner = shared.store.get(&writer.key("owner")?).expect("it was made");
         let mut owned = map("owned");
-        owned["metadata"]["ownerReferences"] = reference(&json!({"metadata": {"name": "absent", "uid": "1"}}));
+        owned["metadata"]["ownerReferences"] = owned_by("absent", "1");
         writer.create(owned, &mut Vec::new()).await?;
         let key = writer.key("owned")?;
-        let before = shared.store.get(&key).ok_or_else(Status::no_such_resource)?;
-        writer.edit_in_place("owned", |owned| owned["metadata"]["ownerReferences"] = reference(&owner)).await?;
+        let before = shared.store.get(&key).expect("it was made");
+        let present = owned_by("owner", verbs::stored(&owner)?.uid());
+        writer.edit_in_place("owned", |owned| owned["metadata"]["ownerReferences"] = present.clone()).await?;
         assert_eq!(check_owners(shared, &before).await?, Outcome::Again, "what was decided does not hold any more");
         let now = shared.store.get(&key).expect("it stays");
         assert_eq!(check_owners(shared, &now).await?, Outcome::Done);

@@ -48,7 +48,7 @@ impl Writer<'_> {
                 }
             }
             let content = Some(object::encode_again(&new, &stored(&existing)?));
-            if self.replace(&existing, Decided { old, new, content, same }).await?.is_some() {
+            if self.replace(&existing, Decided { old, new: new.into(), content, same }).await?.is_some() {
                 return Ok(());
             }
         }
