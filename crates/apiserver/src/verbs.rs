@@ -9,6 +9,7 @@ mod create;
 mod decode;
 mod delete;
 mod get;
+mod in_place;
 mod list;
 mod outcome;
 mod ownership;
@@ -43,7 +44,7 @@ use crate::{
 
 pub(crate) use apply::restored;
 pub(crate) use create::admit;
-pub(crate) use delete::Deletion;
+pub(crate) use delete::{Deletion, FOREGROUND, ORPHAN};
 pub(crate) use outcome::{Made, Old};
 pub(crate) use ownership::Owner;
 pub(crate) use write::Writer;

@@ -8,8 +8,8 @@ use super::{
     Call, Writer,
     create::outgoing,
     decode::is_protobuf,
-    kind, named,
-    write::{busy, set_revision, written_at},
+    kind, named, stored,
+    write::{ATTEMPTS, busy, set_revision, written_at},
 };
 use crate::{
     answer,
@@ -126,13 +126,35 @@ pub(crate) enum Deletion {
     Begun(Value),
 }
 
+/// In which form an object is read to be deleted, and written if something still holds it.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As the resource shows it.
+    Shown,
+    /// As it is stored.
+    Stored,
+}
+
 impl Writer<'_> {
     /// Deletes an object, or marks it if something still holds it.
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
+        self.delete_in(Form::Shown, name, options).await
+    }
+
+    /// The same for controllers, which do not care what is in the object: it stays in the version it is stored in, so that
+    /// nobody is asked to convert it.
+    pub(crate) async fn delete_as_stored(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
+        self.delete_in(Form::Stored, name, options).await
+    }
+
+    async fn delete_in(&self, form: Form, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
         let key = self.key(name)?;
-        loop {
+        for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = settled(self.shared, || self.read(&existing)).await?;
+            let old = match form {
+                Form::Shown => settled(self.shared, || self.read(&existing)).await?,
+                Form::Stored => self.as_stored(&existing)?,
+            };
             check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
@@ -145,8 +167,14 @@ impl Writer<'_> {
             let batch = if removed {
                 self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
-                let content;
-                (new, content) = settled(self.shared, || self.content(new.clone())).await?;
+                let content = match form {
+                    Form::Shown => {
+                        let content;
+                        (new, content) = settled(self.shared, || self.content(new.clone())).await?;
+                        content
+                    }
+                    Form::Stored => object::encode_again(&new, &stored(&existing)?),
+                };
                 Batch::new().put(key.clone(), expect, content)
             };
             match self.shared.store.commit(batch).await {
@@ -159,9 +187,10 @@ impl Writer<'_> {
                 Err(error) => return Err(error.into()),
             }
             if options.resource_version.is_some() {
-                return Err(busy());
+                break;
             }
         }
+        Err(busy())
     }
 
     /// Marks an object for deletion, and says whether it can go at once.
@@ -272,8 +301,9 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
     }
 }
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizers that say what is to become of the objects that an object owns.
+pub(crate) const ORPHAN: &str = "orphan";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Notes as finalizers what is to become of the objects that this one owns.
 fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {

@@ -48,21 +48,21 @@ pub(crate) struct Writer<'a> {
 }
 
 /// A change that was decided on.
-struct Decided {
-    old: Value,
+pub(super) struct Decided {
+    pub(super) old: Value,
     /// The new object, complete.
-    new: Made,
+    pub(super) new: Made,
     /// What is stored for it, if that is known.
-    content: Option<Content>,
+    pub(super) content: Option<Content>,
     /// Whether nothing changes.
-    same: bool,
+    pub(super) same: bool,
 }
 
 /// The mark of what was not written by a schema as it stands.
 const UNMARKED: u64 = 0;
 
 /// How often a write is tried again when somebody else was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
             let content = custom.unwrap_or_else(|| object::encode_owned(&object, managers.as_deref()));
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
-            if let Some((key, revision)) = self.surroundings()? {
+            if let Some((key, revision)) = self.surroundings(&name)? {
                 batch = batch.check(key, Expect::At(revision));
             }
             match self.shared.store.commit(batch).await {
@@ -228,10 +228,13 @@ impl<'a> Writer<'a> {
 
     /// What must stay as it is until an object is in it: its namespace, or its space. Nothing new may come into one that is
     /// going away.
-    fn surroundings(&self) -> Result<Option<(Key, Revision)>, Status> {
+    fn surroundings(&self, name: &str) -> Result<Option<(Key, Revision)>, Status> {
         if self.resource.namespaced {
             let namespace = self.shared.namespace(self.space, self.namespace);
             let namespace = namespace.ok_or_else(|| Status::not_found(NAMESPACES, self.namespace))?;
+            if stored(&namespace)?.is_deleting() {
+                return Err(Status::namespace_terminating(named(self.shown), name, self.namespace));
+            }
             return Ok(Some((namespace.key().clone(), namespace.modified())));
         }
         if self.space == ROOT {
@@ -460,7 +463,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
-    async fn replace(&self, existing: &Arc<Object>, decided: Decided) -> Result<Option<Change>, Status> {
+    pub(super) async fn replace(&self, existing: &Arc<Object>, decided: Decided) -> Result<Option<Change>, Status> {
         let Decided { old, new, content, same } = decided;
         // What is only tried out is answered with fields that are never stored.
         if !self.dry_run && same {
