@@ -1,5 +1,7 @@
 //! From objects to bytes in the form the client asked for.
 
+mod listing;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use orrery_store::Revision;
@@ -15,6 +17,8 @@ use crate::{
     status::Status,
     yaml,
 };
+
+pub(crate) use listing::Listing;
 
 /// An answer of bytes that are JSON, in the encoding asked for.
 pub(crate) fn bytes(code: u16, json: Vec<u8>, encoding: Encoding) -> Response<Body> {
@@ -213,7 +217,8 @@ fn columns(resource: &Resource) -> Value {
     columns.collect()
 }
 
-fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Value {
+/// The row of a table that shows an object.
+pub(crate) fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Value {
     let cells = crate::table::cells(resource, object, view.now.as_second());
     let shown = match view.include {
         Include::None => Value::Null,

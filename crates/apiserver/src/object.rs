@@ -13,6 +13,11 @@ use serde_json::Value;
 
 pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_deleting, name, owners, text};
 
+/// The finalizer of an object that is deleted and first lets go of those it owns.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The finalizer of an object that is deleted after those it owns.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<'a> {

@@ -64,6 +64,8 @@ pub struct Config {
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// How long changes gather.
     pub debounce: Duration,
+    /// How long until states that wait for the reports of clusters are looked at again.
+    pub reports_pause: Duration,
 }
 
 impl Config {
@@ -71,7 +73,8 @@ impl Config {
     pub fn new(everywhere: Client, space: Arc<dyn Fn(&str) -> Client + Send + Sync>) -> Self {
         let inventory = space(ROOT);
         let clock = Arc::new(Timestamp::now);
-        Self { delivery: delivery::Config::default(), everywhere, space, inventory, clock, debounce: DEBOUNCE }
+        let (delivery, reports_pause) = (delivery::Config::default(), Duration::from_secs(5));
+        Self { delivery, everywhere, space, inventory, clock, debounce: DEBOUNCE, reports_pause }
     }
 }
 

@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{
     definitions::Kinds,
-    object::{self, Owner, Stored},
+    object::{self, FOREGROUND, ORPHAN, Owner, Stored},
     request::{DeleteOptions, Propagation},
     server::Shared,
     status::Status,
-    verbs::{self, FOREGROUND, ORPHAN},
+    verbs,
 };
 
 /// The objects that a change gives cause to look at.

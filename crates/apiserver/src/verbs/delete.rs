@@ -16,7 +16,7 @@ use crate::{
     body::Body,
     definitions::{self, settled},
     json::parse,
-    object::{self, Metadata},
+    object::{self, FOREGROUND, Metadata, ORPHAN},
     protobuf::{self, Envelope},
     registry::{DeleteAnswer, Registry, Resource},
     request::{DeleteOptions, Propagation},
@@ -300,10 +300,6 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
         seconds => seconds,
     }
 }
-
-/// The finalizers that say what is to become of the objects that an object owns.
-pub(crate) const ORPHAN: &str = "orphan";
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Notes as finalizers what is to become of the objects that this one owns.
 fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {

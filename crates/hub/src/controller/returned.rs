@@ -103,7 +103,7 @@ impl Fleet {
             self.soon();
         }
         if is_postponed {
-            self.later(Duration::from_secs(5));
+            self.later(self.config.reports_pause);
         }
     }
 }

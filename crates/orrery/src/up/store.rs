@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::Path,
 };
 
@@ -37,12 +37,21 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
     }
 }
 
-/// Makes a directory that nobody but its owner can look into. One that is there stays as it is.
+/// Makes a directory that nobody but its owner can look into. One that is there stays as it is, and is told if others can.
 fn make_private(directory: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     let usable = made.and_then(|()| fs::metadata(directory));
-    usable.map(drop).with_context(|| format!("cannot use the data directory {}", directory.display()))
+    let usable = usable.with_context(|| format!("cannot use the data directory {}", directory.display()))?;
+    let mode = usable.permissions().mode();
+    if mode & 0o077 != 0 {
+        let directory = directory.display();
+        tracing::warn!(%directory, mode = format!("{:o}", mode & 0o7777), "{OPEN}");
+    }
+    Ok(())
 }
+
+/// What is said of a data directory that is not its owner's alone.
+const OPEN: &str = "others can enter the data directory, where keys and secrets are kept: chmod 700 it";
 
 /// What there is to know about a store.
 pub(super) fn describe(config: &Config, store: &Store) -> String {

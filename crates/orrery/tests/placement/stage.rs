@@ -100,10 +100,15 @@ impl Hub {
     }
 
     pub(crate) fn placement_with(&self, delivery: delivery::Config) -> Placement {
+        self.placement_set_up(|config| config.delivery = delivery)
+    }
+
+    pub(crate) fn placement_set_up(&self, set_up: impl FnOnce(&mut controller::Config)) -> Placement {
         let service = self.server.service();
         let everywhere = kube_in_process(service.clone(), "*");
         let space = Arc::new(move |space: &str| kube_in_process(service.clone(), space));
-        let config = controller::Config { delivery, ..controller::Config::new(everywhere, space) };
+        let mut config = controller::Config::new(everywhere, space);
+        set_up(&mut config);
         let (sender, changes) = mpsc::channel(64);
         let (reports, heard) = mpsc::channel(64);
         let stop = CancellationToken::new();
