@@ -256,7 +256,8 @@ impl Call {
             _ => {
                 let view = self.table_view()?;
                 let resource = self.shown_as(&view);
-                let value = settled(&self.shared, || read(&self.shared.registry, resource, object)).await?;
+                let value =
+                    settled(&self.shared, self.in_space(), || read(&self.shared.registry, resource, object)).await?;
                 return answer::object(code, resource, &value, self.accepted, &view);
             }
         }
@@ -270,7 +271,15 @@ impl Call {
 
     /// A stored object in the version of this request, in its complete form.
     pub(crate) async fn read(&self, object: &Object) -> Result<Value, Status> {
-        settled(&self.shared, || read(&self.shared.registry, &self.resource, object)).await
+        settled(&self.shared, self.in_space(), || read(&self.shared.registry, &self.resource, object)).await
+    }
+
+    /// The space that waits for an answer; all of them are none.
+    pub(crate) fn in_space(&self) -> &str {
+        match &self.space {
+            SpaceScope::One(space) => space,
+            SpaceScope::All => "",
+        }
     }
 
     /// The space to name in an answer over all spaces.

@@ -132,7 +132,7 @@ impl Writer<'_> {
         let key = self.key(name)?;
         loop {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = settled(self.shared, || self.read(&existing)).await?;
+            let old = settled(self.shared, self.space, || self.read(&existing)).await?;
             check_preconditions(self.resource, &old, options)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
@@ -146,7 +146,7 @@ impl Writer<'_> {
                 self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
                 let content;
-                (new, content) = settled(self.shared, || self.content(new.clone())).await?;
+                (new, content) = settled(self.shared, self.space, || self.content(new.clone())).await?;
                 Batch::new().put(key.clone(), expect, content)
             };
             match self.shared.store.commit(batch).await {

@@ -91,7 +91,7 @@ async fn read_all(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>]
         }
         Ok(value)
     };
-    settled(&call.shared, || {
+    settled(&call.shared, call.in_space(), || {
         // All are tried before the first failure counts, so that those to be converted are converted together.
         let values: Vec<Result<Value, Status>> = objects.iter().map(read_one).collect();
         values.into_iter().collect()
@@ -278,7 +278,8 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
     }
     let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
     // What is selected by its fields may have to be converted.
-    let found = settled(&call.shared, || Ok(read_pages(call, filter, at, after.as_ref(), limit))).await?;
+    let found =
+        settled(&call.shared, call.in_space(), || Ok(read_pages(call, filter, at, after.as_ref(), limit))).await?;
     found.map_err(|error| unread(error, page.as_ref()))
 }
 

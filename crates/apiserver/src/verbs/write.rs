@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         }
         let own_name = metadata.text("name").to_owned();
         if let Some(owner) = &self.owner {
-            object = settled(self.shared, || {
+            object = settled(self.shared, self.space, || {
                 let mut object = object.clone();
                 let refuse = |causes| Status::invalid(kind(self.shown), &own_name, causes);
                 owner.create(&mut object).map_err(refuse).map(|()| object)
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
             let custom = match &self.resource.custom {
                 Some(_) => {
                     let content;
-                    (object, content) = settled(self.shared, || self.content(object.clone())).await?;
+                    (object, content) = settled(self.shared, self.space, || self.content(object.clone())).await?;
                     Some(content)
                 }
                 None => None,
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
         change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
         noted: &mut Vec<String>,
     ) -> Result<Option<Change>, Status> {
-        let decided = settled(self.shared, || {
+        let decided = settled(self.shared, self.space, || {
             noted.clear();
             let old = self.read(existing)?;
             let mut new = change(&old, noted)?;
@@ -305,7 +305,7 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let decided = settled(self.shared, || {
+            let decided = settled(self.shared, self.space, || {
                 let old = self.read(&existing)?;
                 let mut new = old.clone();
                 schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);
