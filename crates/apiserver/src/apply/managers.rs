@@ -1,5 +1,7 @@
 //! Who owns which fields: the list `metadata.managedFields`.
 
+use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
+
 use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
@@ -22,7 +24,7 @@ pub(crate) struct Entry {
 }
 
 /// What tells managers apart. One who updates is another in each version; one who applies is not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
@@ -32,7 +34,7 @@ pub(crate) struct Manager {
 }
 
 /// How a manager came to own fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operation {
     Apply,
     Update,
@@ -105,11 +107,15 @@ impl Managers {
             Some(Value::Array(entries)) => entries,
             Some(_) => return None,
         };
+        let mut places: HashMap<Manager, usize> = HashMap::with_capacity(entries.len());
         for entry in entries {
             let entry = Entry::read(entry)?;
-            match managers.entries.iter_mut().find(|known| known.id == entry.id) {
-                Some(known) => *known = entry,
-                None => managers.entries.push(entry),
+            match places.entry(entry.id.clone()) {
+                hash_map::Entry::Occupied(place) => managers.entries[*place.get()] = entry,
+                hash_map::Entry::Vacant(place) => {
+                    place.insert(managers.entries.len());
+                    managers.entries.push(entry);
+                }
             }
         }
         Some(managers)
@@ -165,32 +171,48 @@ impl Managers {
 
     /// Puts the oldest updaters of a version together until there are not too many.
     pub(crate) fn fold_oldest(&mut self) {
-        let updaters = self.entries.iter().filter(|entry| entry.id.operation == Operation::Update);
-        let mut updaters: Vec<Manager> = {
-            let mut sorted: Vec<&Entry> = updaters.collect();
-            sorted.sort_by_cached_key(|entry| (entry.time.clone(), entry.id.order()));
-            sorted.into_iter().map(|entry| entry.id.clone()).collect()
-        };
-        let mut count = updaters.len();
-        let mut oldest: Vec<Manager> = Vec::new();
-        for id in updaters.drain(..) {
-            if count <= MAX_UPDATERS {
-                return;
+        let is_updater = |at: &usize| self.entries[*at].id.operation == Operation::Update;
+        let mut updaters: Vec<usize> = (0..self.entries.len()).filter(is_updater).collect();
+        let mut surplus = updaters.len().saturating_sub(MAX_UPDATERS);
+        if surplus == 0 {
+            return;
+        }
+        updaters.sort_by_cached_key(|at| (self.entries[*at].time.clone(), self.entries[*at].id.order()));
+        let places: HashMap<&Manager, usize> =
+            self.entries.iter().enumerate().map(|(at, entry)| (&entry.id, at)).collect();
+        let mut oldest: HashMap<&str, usize> = HashMap::new();
+        // Of each version those who are put together, the oldest first.
+        let mut folds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for at in updaters {
+            if surplus == 0 {
+                break;
             }
-            let Some(first) = oldest.iter().find(|first| first.version == id.version) else {
-                oldest.push(id);
+            let id = &self.entries[at].id;
+            let Some(first) = oldest.get(id.version.as_str()) else {
+                oldest.insert(&id.version, at);
                 continue;
             };
             let bucket = Manager::updater(ANCIENT, &id.version, "");
-            if id == bucket {
+            if *id == bucket {
                 continue;
             }
-            let held = if self.get(&bucket).is_some() { bucket.clone() } else { first.clone() };
-            let (Some(held), Some(merged)) = (self.take(&held), self.take(&id)) else { continue };
-            let fields = held.fields.union(&merged.fields);
-            self.set(Entry { id: bucket, fields, ..merged });
-            count -= 1;
+            let fold = folds.entry(&id.version);
+            fold.or_insert_with(|| vec![places.get(&bucket).copied().unwrap_or(*first)]).push(at);
+            surplus -= 1;
         }
+        let together = |(version, fold): (&&str, &Vec<usize>)| {
+            let fields = FieldSet::union_of(fold.iter().map(|at| self.entries[*at].fields.clone()).collect());
+            let last = fold.last().map(|at| self.entries[*at].clone())?;
+            Some(Entry { id: Manager::updater(ANCIENT, version, ""), fields, ..last })
+        };
+        let made: Vec<Entry> = folds.iter().filter_map(together).collect();
+        let gone: HashSet<usize> = folds.into_values().flatten().collect();
+        let mut at = 0;
+        self.entries.retain(|_| {
+            at += 1;
+            !gone.contains(&(at - 1))
+        });
+        self.entries.extend(made);
     }
 
     /// Takes an entry out.
@@ -286,6 +308,35 @@ mod tests {
         assert_eq!(Managers::read(Some(&json!([]))), Some(Managers::default()));
         assert!(is_reset(Some(&json!([]))) && is_reset(Some(&json!([{}]))));
         assert!(!is_reset(None) && !is_reset(Some(&Value::Null)) && !is_reset(Some(&json!([{"manager": "a"}]))));
+    }
+
+    /// Each of these was once looked for among all the others, and what was put together was copied for each.
+    #[test]
+    fn very_many_updaters_are_put_together_at_once() {
+        let name = |at: usize| format!("m{at:05}");
+        let updater = |at: usize| entry(&name(at), "Update", "2026-01-01T00:00:00Z", json!({format!("f:{at:05}"): {}}));
+        let list: Vec<Value> = (0..30_000).map(updater).collect();
+        let mut managers = Managers::read(Some(&Value::from(list))).unwrap();
+        managers.fold_oldest();
+        assert_eq!(managers.entries().len(), MAX_UPDATERS);
+        let folded = managers.get(&Manager::updater(ANCIENT, "v1", "")).unwrap();
+        assert_eq!(folded.fields.paths().len(), 30_000 - MAX_UPDATERS + 1);
+    }
+
+    #[test]
+    fn what_was_put_together_before_grows() {
+        let time = |second: usize| format!("2026-01-01T00:00:{second:02}Z");
+        let list: Vec<Value> = (0..12)
+            .map(|at| entry(&format!("m{at}"), "Update", &time(at), json!({format!("f:{at}"): {}})))
+            .chain([entry(ANCIENT, "Update", &time(5), json!({"f:x": {}}))])
+            .collect();
+        let mut managers = Managers::read(Some(&Value::from(list))).unwrap();
+        managers.fold_oldest();
+        assert_eq!(managers.entries().len(), MAX_UPDATERS);
+        let folded = managers.get(&Manager::updater(ANCIENT, "v1", "")).unwrap();
+        assert_eq!(folded.fields.to_json(), json!({"f:1": {}, "f:2": {}, "f:3": {}, "f:x": {}}));
+        assert_eq!(folded.time, Some(time(3)));
+        assert!(managers.get(&Manager::updater("m0", "v1", "")).is_some(), "the oldest stays beside it");
     }
 
     #[test]
