@@ -109,7 +109,7 @@ async fn two_hubs_are_one_installation_and_one_of_them_leads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_through_one_hub_is_decided_on_by_what_was_written_through_the_other() {
-    let server = EtcdServer::start();
+    let mut server = EtcdServer::start();
     let directory = tempfile::tempdir().unwrap();
     let hubs = ["one", "two"].map(|name| hub_on(&server, &directory.path().join(name)));
     let (mut first, mut second) = (connect(hubs[0].kubeconfig()).await, connect(hubs[1].kubeconfig()).await);
@@ -134,5 +134,11 @@ async fn a_write_through_one_hub_is_decided_on_by_what_was_written_through_the_o
         first.send(Method::POST, &inside, Some(&config_map("inside"))).await.unwrap();
         second.send(Method::DELETE, &format!("{inside}/inside"), None).await.unwrap();
         first.send(Method::POST, &inside, Some(&config_map("inside"))).await.unwrap();
+    }
+
+    // Who is content with what a hub knows needs nobody else.
+    server.kill();
+    for query in ["", "/shared"] {
+        first.get(&format!("{CONFIG_MAPS}{query}?resourceVersion=0")).await.unwrap();
     }
 }

@@ -128,7 +128,8 @@ pub(crate) async fn settled<T>(
         drop(decided);
         let share = shared.definitions.turns().of(space);
         for wanted in std::mem::take(&mut known.wanted) {
-            known.ask(wanted, shared.definitions.turns(), &share).await?;
+            // Few decisions need it, and it is large.
+            Box::pin(known.ask(wanted, shared.definitions.turns(), &share)).await?;
         }
     }
     Err(Status::internal("conversion does not come to an end"))

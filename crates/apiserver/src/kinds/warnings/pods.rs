@@ -1,6 +1,9 @@
 //! Warnings of pods and templates of pods.
 
-use std::collections::{BTreeMap, HashMap, HashSet, hash_map::Entry};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    fmt,
+};
 
 use serde_json::Value;
 
@@ -52,18 +55,17 @@ fn spec_and_metadata(holder: &Value, before: &str, found: &mut Vec<String>) {
     repeated(spec, &path, found);
     for name in ["memory", "ephemeral-storage"] {
         let overhead = part(spec, "overhead").get(name);
-        fractional(overhead, &format!("{path}.overhead[{name}]"), found);
+        fractional(overhead, format_args!("{path}.overhead[{name}]"), found);
     }
     old_profiles(annotations, spec, before, found);
     let parent = Path::ROOT.child(&path);
     visit(spec, &parent, |container, here| {
-        let here = here.to_string();
         for name in ["memory", "ephemeral-storage"] {
             for kind in ["limits", "requests"] {
-                fractional_bytes(container.get("resources"), &format!("{here}.resources"), kind, name, found);
+                fractional_bytes(container.get("resources"), format_args!("{here}.resources"), kind, name, found);
             }
         }
-        hidden_variables(container, &here, found);
+        hidden_variables(container, here, found);
     });
     ports(spec, &parent, found);
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
@@ -249,7 +251,7 @@ fn old_profiles(annotations: &Value, spec: &Value, before: &str, found: &mut Vec
     });
 }
 
-fn fractional(value: Option<&Value>, path: &str, found: &mut Vec<String>) {
+fn fractional(value: Option<&Value>, path: fmt::Arguments<'_>, found: &mut Vec<String>) {
     if let Some(amount) = quantity(value).filter(|amount| !amount.counts_as_whole()) {
         let shown = quote(&amount.written());
         found.push(format!("{path}: fractional byte value {shown} is invalid, must be an integer"));
@@ -257,19 +259,27 @@ fn fractional(value: Option<&Value>, path: &str, found: &mut Vec<String>) {
 }
 
 /// Bytes come in whole numbers.
-pub(super) fn fractional_bytes(resources: Option<&Value>, path: &str, kind: &str, name: &str, found: &mut Vec<String>) {
+pub(super) fn fractional_bytes(
+    resources: Option<&Value>,
+    path: fmt::Arguments<'_>,
+    kind: &str,
+    name: &str,
+    found: &mut Vec<String>,
+) {
     let amounts = resources.map_or(&Value::Null, |resources| part(resources, kind));
-    fractional(amounts.get(name), &format!("{path}.{kind}[{name}]"), found);
+    fractional(amounts.get(name), format_args!("{path}.{kind}[{name}]"), found);
 }
 
 /// Variables that are set again without the old value.
-fn hidden_variables(container: &Value, path: &str, found: &mut Vec<String>) {
+fn hidden_variables(container: &Value, path: &Path<'_>, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for (at, variable) in list(container, "env").iter().enumerate() {
         let (name, value) = (text(variable, "name"), text(variable, "value"));
-        let reference = format!("$({name})");
-        let extends = variable.get("valueFrom").is_none() && value != reference && value.contains(&reference);
-        if !seen.insert(name) && !extends {
+        let extends = || {
+            let reference = format!("$({name})");
+            variable.get("valueFrom").is_none() && value != reference && value.contains(&reference)
+        };
+        if !seen.insert(name) && !extends() {
             let words = "which may be dropped when using apply";
             found.push(format!("{path}.env[{at}]: hides previous definition of {}, {words}", quote(name)));
         }
@@ -284,8 +294,7 @@ fn ports(spec: &Value, path: &Path<'_>, found: &mut Vec<String>) {
         }
     });
     let number = |port: &Value, name: &str| number(port, name).unwrap_or(0);
-    // Those of one number and protocol, which alone can collide.
-    let mut alike: HashMap<(i64, &str), Vec<usize>> = HashMap::new();
+    let mut before = Ports::default();
     for (at, (place, port)) in all.iter().enumerate() {
         let (address, host) = (text(port, "hostIP"), number(port, "hostPort"));
         if !address.is_empty() && host == 0 {
@@ -297,24 +306,19 @@ fn ports(spec: &Value, path: &Path<'_>, found: &mut Vec<String>) {
             );
             found.push(format!("{place}: hostIP set without hostPort: {shown}"));
         }
-        let others = alike.entry((number(port, "containerPort"), text(port, "protocol"))).or_default();
-        for (other_place, other) in others.iter().map(|other| &all[*other]) {
-            if found.len() >= ENOUGH {
-                break;
-            }
+        for other in before.colliding(port, ENOUGH.saturating_sub(found.len())) {
+            let (other_place, other) = &all[other];
             let (other_address, other_host) = (text(other, "hostIP"), number(other, "hostPort"));
             let problem = if address == other_address && host == other_host {
                 "duplicate"
             } else if host == 0 || other_host == 0 {
                 "overlapping"
-            } else if host == other_host && address.is_empty() != other_address.is_empty() {
-                "dangerously ambiguous"
             } else {
-                continue;
+                "dangerously ambiguous"
             };
             found.push(format!("{place}: {problem} port definition with {other_place}"));
         }
-        others.push(at);
+        before.add(port, at);
     }
     let mut named: HashMap<&str, &str> = HashMap::new();
     for (place, port) in &all {
@@ -330,6 +334,45 @@ fn ports(spec: &Value, path: &Path<'_>, found: &mut Vec<String>) {
                 found.push(format!("{place}: duplicate port name {} with {first}, {words}", quote(name)));
             }
         }
+    }
+}
+
+/// Ports by what they can collide in: their number and protocol, then the port of the host, then its address.
+#[derive(Default)]
+struct Ports<'a> {
+    alike: HashMap<(i64, &'a str), Vec<usize>>,
+    by_host: HashMap<(i64, &'a str, i64), Vec<usize>>,
+    by_address: HashMap<(i64, &'a str, i64, &'a str), Vec<usize>>,
+}
+
+impl<'a> Ports<'a> {
+    fn key(port: &'a Value) -> (i64, &'a str, i64, &'a str) {
+        let number = |name: &str| number(port, name).unwrap_or(0);
+        (number("containerPort"), text(port, "protocol"), number("hostPort"), text(port, "hostIP"))
+    }
+
+    fn add(&mut self, port: &'a Value, at: usize) {
+        let (own, protocol, host, address) = Self::key(port);
+        self.alike.entry((own, protocol)).or_default().push(at);
+        self.by_host.entry((own, protocol, host)).or_default().push(at);
+        self.by_address.entry((own, protocol, host, address)).or_default().push(at);
+    }
+
+    /// The first of those that a port collides with, in order: a port of any host does with all, one of any address with all of
+    /// its host's port.
+    fn colliding(&self, port: &'a Value, most: usize) -> Vec<usize> {
+        let (own, protocol, host, address) = Self::key(port);
+        let by_address = |address| self.by_address.get(&(own, protocol, host, address));
+        let lists = match (host, address) {
+            (0, _) => [self.alike.get(&(own, protocol)), None, None],
+            (_, "") => [self.by_host.get(&(own, protocol, 0)), self.by_host.get(&(own, protocol, host)), None],
+            _ => [self.by_host.get(&(own, protocol, 0)), by_address(address), by_address("")],
+        };
+        let first = lists.into_iter().flatten().flat_map(|list| &list[..list.len().min(most)]);
+        let mut places: Vec<usize> = first.copied().collect();
+        places.sort_unstable();
+        places.truncate(most);
+        places
     }
 }
 
@@ -381,6 +424,10 @@ mod tests {
             {"containerPort": 80, "protocol": "TCP", "name": "a"},
             {"containerPort": 80, "protocol": "UDP"},
             {"containerPort": 80, "protocol": "TCP", "hostPort": 1},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1, "hostIP": "10.0.0.1"},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1, "hostIP": "10.0.0.2"},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 2, "hostIP": "10.0.0.2"},
         ]);
         let place = |at: usize| format!("spec.containers[0].ports[{at}]");
         let told = warned(&json!({"containers": [{"name": "c", "ports": ports}]}));
@@ -391,6 +438,8 @@ mod tests {
                 format!("{}: duplicate port definition with {first}", place(2)),
                 format!("{}: overlapping port definition with {first}", place(4)),
                 format!("{}: overlapping port definition with {}", place(4), place(2)),
+                format!("{}: dangerously ambiguous port definition with {}", place(6), place(5)),
+                format!("{}: dangerously ambiguous port definition with {}", place(7), place(5)),
                 format!(
                     "{}: duplicate port name \"a\" with {first}, services and probes that select ports by name will use {first}",
                     place(2)
@@ -410,6 +459,14 @@ mod tests {
             json!({"name": "v", "configMap": {"name": "c", "items": many(|at| json!({"path": format!("d/{at}")}))}});
         let aliases = many(|at| json!({"ip": format!("10.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255)}));
         assert_eq!(warned(&json!({"containers": [container], "volumes": [volume], "hostAliases": aliases})), [""; 0]);
+        let hosts =
+            many(|at| json!({"containerPort": 80, "protocol": "TCP", "hostPort": 1 + at, "hostIP": "10.0.0.1"}));
+        let addresses = many(
+            |at| json!({"containerPort": 80, "protocol": "TCP", "hostPort": 1, "hostIP": format!("10.{}.{}.9", at >> 8, at & 255)}),
+        );
+        for ports in [hosts, addresses] {
+            assert_eq!(warned(&json!({"containers": [{"name": "c", "ports": ports}]})), [""; 0]);
+        }
         let same = json!({"name": "c", "ports": many(|_| json!({"containerPort": 80, "protocol": "TCP"}))});
         let volume = json!({"name": "v", "configMap": {"name": "c", "items": many(|_| json!({"path": "d"}))}});
         assert_eq!(warned(&json!({"volumes": [volume]})).len(), ENOUGH);
