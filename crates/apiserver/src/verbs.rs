@@ -45,7 +45,7 @@ use crate::{
 
 pub(crate) use apply::restored;
 pub(crate) use create::admit;
-pub(crate) use delete::{Deletion, FOREGROUND, ORPHAN};
+pub(crate) use delete::Deletion;
 pub(crate) use outcome::{Made, Old};
 pub(crate) use ownership::Owner;
 pub(crate) use write::Writer;
@@ -269,7 +269,8 @@ impl Call {
             _ => {
                 let view = self.table_view()?;
                 let resource = self.shown_as(&view);
-                let value = settled(&self.shared, || read(&self.shared.registry, resource, object)).await?;
+                let value =
+                    settled(&self.shared, self.in_space(), || read(&self.shared.registry, resource, object)).await?;
                 return answer::object(code, resource, &value, self.accepted, &view);
             }
         }
@@ -283,7 +284,15 @@ impl Call {
 
     /// A stored object in the version of this request, in its complete form.
     pub(crate) async fn read(&self, object: &Object) -> Result<Value, Status> {
-        settled(&self.shared, || read(&self.shared.registry, &self.resource, object)).await
+        settled(&self.shared, self.in_space(), || read(&self.shared.registry, &self.resource, object)).await
+    }
+
+    /// The space that waits for an answer; all of them are none.
+    pub(crate) fn in_space(&self) -> &str {
+        match &self.space {
+            SpaceScope::One(space) => space,
+            SpaceScope::All => "",
+        }
     }
 
     /// The space to name in an answer over all spaces.

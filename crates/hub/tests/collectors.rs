@@ -76,6 +76,31 @@ limit: 20";
 }
 
 #[test]
+fn many_clusters_share_what_the_expressions_may_do() {
+    let numbers: Vec<usize> = (0..400).collect();
+    let names: Vec<String> = (0..1000).map(|number| format!("c{number:04}")).collect();
+    let states: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), json!({ "list": numbers }))).collect();
+    let heavy = "returned.status.list.all(x, returned.status.list.exists(y, y == x))";
+    let table = run(
+        &format!("select:\n- {{name: heavy, def: '{heavy}'}}\n- {{name: n, def: inventory.name}}\nlimit: 3"),
+        &states,
+    );
+    let rows: Vec<String> =
+        table.rows.iter().map(|row| row.columns.iter().map(text).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(rows, [r#"true "c0000""#, r#"true "c0001""#, r#"true "c0002""#]);
+    let error = &table.row_errors[0];
+    assert_eq!(
+        (error.column_name.as_str(), error.error.as_str()),
+        ("heavy", "operation cancelled: actual cost limit exceeded")
+    );
+    assert!(
+        error.wec.cluster_id.as_str() > "c0010" && error.wec.cluster_id.as_str() < "c0200",
+        "{}",
+        error.wec.cluster_id
+    );
+}
+
+#[test]
 fn groups_are_combined_in_order() {
     let yaml = format!(
         "groupBy: [{{name: phase, def: returned.status.phase}}]\n{}",

@@ -152,7 +152,7 @@ impl Writer<'_> {
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let old = match form {
-                Form::Shown => settled(self.shared, || self.read(&existing)).await?,
+                Form::Shown => settled(self.shared, self.space, || self.read(&existing)).await?,
                 Form::Stored => self.as_stored(&existing)?,
             };
             check_preconditions(self.resource, &old, options)?;
@@ -170,7 +170,7 @@ impl Writer<'_> {
                 let content = match form {
                     Form::Shown => {
                         let content;
-                        (new, content) = settled(self.shared, || self.content(new.clone())).await?;
+                        (new, content) = settled(self.shared, self.space, || self.content(new.clone())).await?;
                         content
                     }
                     Form::Stored => object::encode_again(&new, &stored(&existing)?),

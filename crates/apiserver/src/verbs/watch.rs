@@ -266,6 +266,8 @@ struct Renderer {
     view: TableView,
     opening: Opening,
     all_spaces: bool,
+    /// The space that is watched; empty for all.
+    space: String,
 }
 
 impl Renderer {
@@ -284,6 +286,7 @@ impl Renderer {
             view: call.table_view()?,
             opening,
             all_spaces: call.space == SpaceScope::All,
+            space: call.in_space().to_owned(),
         })
     }
 
@@ -293,7 +296,7 @@ impl Renderer {
             find().iter().for_each(|told| self.event(out, told, None));
             return Ok(());
         }
-        let shown = settled(&self.shared, || {
+        let shown = settled(&self.shared, &self.space, || {
             // All are tried before the first failure counts.
             let shown: Vec<Result<_, Status>> = find().into_iter().map(|told| Ok((self.shown(&told)?, told))).collect();
             shown.into_iter().collect::<Result<Vec<_>, Status>>()

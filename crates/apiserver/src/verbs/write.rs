@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
         let refuse = |causes| Status::invalid(kind(self.shown), &own_name, causes);
         match &self.owner {
             Some(owner) if self.resource.custom.is_some() => {
-                object = settled(self.shared, || {
+                object = settled(self.shared, self.space, || {
                     let mut object = object.clone();
                     owner.create(&mut object).map_err(refuse).map(|()| object)
                 })
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
             let custom = match &self.resource.custom {
                 Some(_) => {
                     let content;
-                    (object, content) = settled(self.shared, || self.content(object.clone())).await?;
+                    (object, content) = settled(self.shared, self.space, || self.content(object.clone())).await?;
                     Some(content)
                 }
                 None => None,
@@ -295,7 +295,7 @@ impl<'a> Writer<'a> {
         change: &mut impl FnMut(Old<'_>, &mut Vec<String>) -> Result<Made, Status>,
         noted: &mut Vec<String>,
     ) -> Result<Option<Change>, Status> {
-        let decided = settled(self.shared, || {
+        let decided = settled(self.shared, self.space, || {
             noted.clear();
             let (mut object, managers) = if apart { self.read_apart(existing)? } else { (self.read(existing)?, None) };
             let old = Old { object: &object, managers };
@@ -340,7 +340,7 @@ impl<'a> Writer<'a> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let decided = settled(self.shared, || {
+            let decided = settled(self.shared, self.space, || {
                 let old = self.read(&existing)?;
                 let mut new = old.clone();
                 schema::sparse(&self.resource.schemas, self.resource.schema, &mut new);

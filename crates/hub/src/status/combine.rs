@@ -1,6 +1,9 @@
 //! StatusCollectors at work: tables out of what clusters report of an object.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use orrery_api::control::{
@@ -10,9 +13,11 @@ use orrery_api::control::{
         StatusCombinationRow,
     },
 };
-use orrery_cel::{COST_LIMIT, Environment, Key, List, Map, Program, Type, Value};
+use orrery_cel::{COST_LIMIT, Environment, Key, List, Map, Program, Type, Value, Work};
 use serde_json::{Value as Json, json};
 
+/// What all expressions of a StatusCollector may do for one object, as a cost: about a second. There may be thousands of clusters.
+const RUN_LIMIT: u64 = 10 * COST_LIMIT;
 /// How many rows a StatusCollector gives when it does not say.
 const DEFAULT_LIMIT: usize = 20;
 
@@ -85,8 +90,10 @@ impl Collector {
         let mut table = NamedStatusCombination { name: name.to_owned(), ..NamedStatusCombination::default() };
         let inventories: Vec<Json> = rows.iter().map(|row| json!({"name": row.cluster})).collect();
         let returned: Vec<Json> = rows.iter().map(|row| json!({"status": row.status})).collect();
+        let work = Work::for_cost(RUN_LIMIT);
         let scopes = rows.iter().zip(&inventories).zip(&returned).map(|((row, inventory), returned)| Scope {
             cluster: row.cluster,
+            work: &work,
             variables: [
                 Some(Value::from_json(object)),
                 Some(Value::from_json(returned)),
@@ -136,7 +143,11 @@ impl Collector {
                     Cell::null()
                 }
             };
-            table.rows.push(StatusCombinationRow { columns: self.select.iter().map(cell).collect() });
+            let columns: Vec<Cell> = self.select.iter().map(cell).collect();
+            // What is wrong with the others is told all the same.
+            if table.rows.len() < self.limit {
+                table.rows.push(StatusCombinationRow { columns });
+            }
         }
     }
 
@@ -279,12 +290,14 @@ impl Compiler {
 /// What expressions see of one cluster.
 struct Scope<'v> {
     cluster: &'v str,
+    /// What the expressions may still do, for this cluster and all others.
+    work: &'v Work,
     variables: [Option<Value<'v>>; 4],
 }
 
 impl<'v> Scope<'v> {
     fn value(&self, program: &Program) -> Result<Value<'v>, String> {
-        program.run(&self.variables, COST_LIMIT).value.map_err(|error| error.to_string())
+        program.run_within(&self.variables, COST_LIMIT, self.work).value.map_err(|error| error.to_string())
     }
 }
 
@@ -298,11 +311,13 @@ fn propagation(updated: Timestamp) -> Value<'static> {
 #[derive(Default)]
 struct RowErrors {
     first: Vec<RowEvaluationError>,
+    columns: HashSet<String>,
 }
 
 impl RowErrors {
     fn note(&mut self, cluster: &str, column: &str, error: String) {
-        if self.first.iter().all(|known| known.column_name != column) {
+        if !self.columns.contains(column) {
+            self.columns.insert(column.to_owned());
             let wec = Destination { cluster_id: cluster.to_owned() };
             self.first.push(RowEvaluationError { wec, column_name: column.to_owned(), error });
         }

@@ -12,6 +12,9 @@ pub struct CustomTransform<'a> {
     pub remove: &'a [String],
 }
 
+/// So many CustomTransforms for the same objects are named to each of them.
+const MOST_NAMES: usize = 100;
+
 /// What a CustomTransform's status says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -73,8 +76,10 @@ fn duplicate_warning(transforms: &[CustomTransform<'_>]) -> Option<String> {
     }
     let mut names: Vec<_> = transforms.iter().map(|transform| transform.name).collect();
     names.sort_unstable();
-    Some(format!(
-        "multiple CustomTransform objects specify the same GroupResource; their names are {}",
-        names.join(", ")
-    ))
+    // Each of them is told, so the list must not grow with their number.
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = names.join(", ");
+    Some(format!("multiple CustomTransform objects specify the same GroupResource; their names are {names}{more}"))
 }

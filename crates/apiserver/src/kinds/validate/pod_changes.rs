@@ -1,5 +1,7 @@
 //! What of a pod may change once it was made.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -113,13 +115,10 @@ fn tolerations(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// Gates can only be opened.
 fn gates(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let names = |object: &Value| -> Vec<String> {
-        let gates = list(&object["spec"], "schedulingGates");
-        gates.iter().map(|gate| text(gate, "name").to_owned()).collect()
-    };
-    let before = names(old);
+    let before: HashSet<&str> = list(&old["spec"], "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    let names = list(&new["spec"], "schedulingGates").iter().map(|gate| text(gate, "name"));
     let path = path.child("schedulingGates");
-    for (at, name) in names(new).iter().enumerate().filter(|(_, name)| !before.contains(name)) {
+    for (at, name) in names.enumerate().filter(|(_, name)| !before.contains(name)) {
         let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
         errors.push(FieldError::forbidden(&path.index(at).child("name"), &detail));
     }
