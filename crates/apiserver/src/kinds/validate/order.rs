@@ -48,6 +48,7 @@ pub(super) fn of(kind: &str) -> &'static [Check] {
         "Namespace"
         | "CertificateSigningRequest"
         | "IPAddress"
+        | "Job"
         | "RuntimeClass"
         | "StorageClass"
         | "CSIStorageCapacity" => &[Metadata, Rules, MetadataChange, Changes],
