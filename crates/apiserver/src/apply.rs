@@ -32,7 +32,7 @@ pub(crate) use types::{Building, Items, TypeRef, Types};
 pub(crate) use versions::Versions;
 pub(crate) use walk::{Typed, check};
 
-use managers::Entry;
+use managers::{Entry, Fields};
 use walk::{Comparison, check_live, compare, extract, merge, prune};
 
 /// A write to an object.
@@ -55,8 +55,10 @@ pub(crate) struct Writing<'a> {
 /// What an apply makes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// The new object; none if it is as it was.
-    pub(crate) object: Option<Value>,
+    /// The object, without its managers.
+    pub(crate) object: Value,
+    /// Whether it is another than it was.
+    pub(crate) changed: bool,
     pub(crate) managers: Managers,
 }
 
@@ -104,7 +106,7 @@ impl Writing<'_> {
         if check(self.typed, new, true).is_err() || self.lost(&managers).is_some() {
             return Managers::default();
         }
-        if self.reconcile(old, &mut managers).is_err() {
+        if self.reconcile(old, &mut managers, |_| true).is_err() {
             return Managers::default();
         }
         // What is forced is refused only if it cannot be seen in another version: then nobody knows whose anything is.
@@ -117,7 +119,8 @@ impl Writing<'_> {
                 Some(held) => held.fields.union(&fields),
                 None => fields,
             };
-            managers.set(Entry { id, api_version: self.api_version.into(), time: Some(self.now.into()), fields });
+            let (api_version, time) = (self.api_version.into(), Some(self.now.into()));
+            managers.set(Entry { id, api_version, time, fields: fields.into() });
         }
         managers.fold_oldest();
         managers
@@ -159,7 +162,7 @@ impl Writing<'_> {
             }
         });
         let mut applied = merged?;
-        last_applied::renew(&mut applied, live, config);
+        last_applied::renew(&mut applied, config);
         Ok(applied)
     }
 
@@ -171,36 +174,52 @@ impl Writing<'_> {
         id: &Manager,
         force: bool,
     ) -> Result<Applied, ApplyError> {
-        self.reconcile(live, &mut managers).map_err(ApplyError::Lost)?;
+        let mentioned = || Fields::from(self.reset.filter(extract(self.typed, config)));
+        let mut owned = mentioned();
+        owned.subtract(&NOBODYS);
+        let owned = owned.written();
+        // Then nothing has been dropped, and what is owned is in line with the types.
+        let as_before = managers.entries().iter().all(|entry| entry.api_version == self.api_version)
+            && managers.get(id).is_some_and(|last| last.fields.is_written_like(&owned));
+        self.reconcile(live, &mut managers, |entry| !as_before || entry.id != *id).map_err(ApplyError::Lost)?;
         let last = managers.take(id);
-        let fields = self.reset.filter(extract(self.typed, config));
         let time = last.as_ref().and_then(|last| last.time.clone());
-        managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields: fields.clone() });
+        // Until it is clear what has been dropped, also that counts which nobody owns.
+        let (fields, mut owned) = if as_before { (owned, None) } else { (mentioned(), Some(owned)) };
+        managers.set(Entry { id: id.clone(), api_version: self.api_version.into(), time, fields });
         let mut object = without_managers(live);
         merge(self.typed, &mut object, config);
-        if let Some(last) = last {
-            let pruned = self.prune(&mut object, &managers, &last, &fields);
+        if let Some(last) = last.filter(|_| !as_before) {
+            let pruned = self.prune(&mut object, &managers, &last, id);
             pruned.map_err(|problem| ApplyError::Lost(format!("failed to prune fields: {problem}")))?;
         }
-        self.settle(live, &object, &mut managers, Some(id), force)?;
-        let changed = !alike(live, &object);
+        let same = alike(live, &object, PartialEq::eq);
+        let changed = !same && !alike(live, &object, element::equal);
+        if changed {
+            self.settle(live, &object, &mut managers, Some(id), force)?;
+        } else if !same {
+            // Numbers that are written in another form are no change.
+            object = without_managers(live);
+        }
         managers.change(|entry| {
             if entry.id == *id {
-                entry.fields.subtract(&NOBODYS);
+                if let Some(owned) = owned.take() {
+                    entry.fields = owned;
+                }
                 if changed {
                     entry.time = Some(self.now.into());
                 }
             }
             Some(())
         });
-        Ok(Applied { object: changed.then_some(object), managers })
+        Ok(Applied { object, changed, managers })
     }
 
     /// Takes out of a merged object what its applier has dropped.
-    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, fields: &FieldSet) -> Result<(), String> {
+    fn prune(&self, object: &mut Value, managers: &Managers, last: &Entry, id: &Manager) -> Result<(), String> {
         let alike = last.api_version == self.api_version;
         if alike && managers.entries().iter().all(|entry| entry.api_version == self.api_version) {
-            if last.fields.difference(fields).is_empty() {
+            if managers.get(id).is_some_and(|now| last.fields.is_within(&now.fields)) {
                 return Ok(());
             }
             let owned = managers.entries().iter().fold(FieldSet::default(), |owned, entry| owned.union(&entry.fields));
@@ -211,9 +230,9 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Brings what managers own in line with the types: a part of what is now one value is that value. The object must be
-    /// one in all their versions.
-    fn reconcile(&self, live: &Value, managers: &mut Managers) -> Result<(), String> {
+    /// Brings what some managers own in line with the types: a part of what is now one value is that value. The object must be
+    /// one in the versions of all.
+    fn reconcile(&self, live: &Value, managers: &mut Managers, of: impl Fn(&Entry) -> bool) -> Result<(), String> {
         let mut seen = vec![self.api_version];
         for entry in managers.entries() {
             if !seen.contains(&entry.api_version.as_str()) {
@@ -223,7 +242,9 @@ impl Writing<'_> {
         }
         managers.change(|entry| {
             let typed = self.typed_at(&entry.api_version)?;
-            walk::reconcile(typed, &mut entry.fields);
+            if of(entry) {
+                walk::reconcile(typed, &mut entry.fields);
+            }
             Some(())
         });
         Ok(())
@@ -303,27 +324,22 @@ impl Writing<'_> {
 }
 
 /// Whether an object has stayed the same, whoever manages it.
-fn alike(live: &Value, object: &Value) -> bool {
-    fn members<'a>(object: &'a Value, but: &str) -> impl Iterator<Item = Member<'a>> {
-        object.as_object().into_iter().flatten().filter(move |(name, _)| *name != but)
-    }
-    fn metadata(object: &Value) -> &Value {
-        object.get("metadata").unwrap_or(&Value::Null)
-    }
-    same(members(live, "metadata"), members(object, "metadata"))
-        && same(members(metadata(live), "managedFields"), members(metadata(object), "managedFields"))
+fn alike(live: &Value, object: &Value, equal: fn(&Value, &Value) -> bool) -> bool {
+    let same = |one: &Value, other: &Value, but: &str| {
+        let (mut ones, mut others) = (members_but(one, but), members_but(other, but));
+        loop {
+            match (ones.next(), others.next()) {
+                (None, None) => return true,
+                (Some((name, one)), Some((key, other))) if name == key && equal(one, other) => {}
+                _ => return false,
+            }
+        }
+    };
+    same(live, object, "metadata") && same(&live["metadata"], &object["metadata"], "managedFields")
 }
 
-type Member<'a> = (&'a String, &'a Value);
-
-fn same<'a>(mut one: impl Iterator<Item = Member<'a>>, mut other: impl Iterator<Item = Member<'a>>) -> bool {
-    loop {
-        match (one.next(), other.next()) {
-            (None, None) => return true,
-            (Some((name, one)), Some((key, other))) if name == key && element::equal(one, other) => {}
-            _ => return false,
-        }
-    }
+fn members_but<'a>(object: &'a Value, but: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.as_object().into_iter().flatten().filter(move |(name, _)| *name != but)
 }
 
 /// What a change is in one version.

@@ -44,7 +44,7 @@ use crate::{
     server::{Server, Shared},
     spaces,
     status::Status,
-    verbs::{self, Owner, Writer},
+    verbs::{self, Made, Old, Owner, Writer},
 };
 
 /// Controllers that run until this is dropped.
@@ -295,12 +295,12 @@ async fn apply(writer: &Writer<'_>, manager: &str, config: &Value) -> Result<(),
     };
     // What the configuration leaves the object with is in the object; it is not noted again.
     let unowned = Writer { owner: None, patching: true, ..*writer };
-    let merge = |old: &Value, _: &mut Vec<String>| {
+    let merge = |old: Old<'_>, _: &mut Vec<String>| {
         let (merged, _) = owner.apply(Some(old), config, true)?;
-        verbs::restored(writer.resource, merged, config)
+        Ok(Made { object: verbs::restored(writer.resource, merged.object, config)?, managers: merged.managers })
     };
     let name = config["metadata"]["name"].as_str().unwrap_or_default();
-    match unowned.update(name, &mut Vec::new(), merge).await {
+    match unowned.update_owned(name, &mut Vec::new(), merge).await {
         Err(status) if status.code() != 404 => Err(status),
         _ => Ok(()),
     }

@@ -7,6 +7,7 @@ mod metadata;
 
 use std::borrow::Cow;
 
+use crate::json;
 use orrery_store::{Content, Object, Revision, Segment};
 use serde_json::Value;
 
@@ -131,6 +132,13 @@ impl<'a> Stored<'a> {
         self.value.len()
     }
 
+    /// Whether a word of letters stands anywhere in the object, as a part of it or within a text.
+    pub(crate) fn says(&self, word: &str) -> bool {
+        let first = word.as_bytes().first();
+        let begins = |at: &usize| self.bytes.get(*at) == first && self.bytes[*at..].starts_with(word.as_bytes());
+        self.bytes.len() < self.value.len() || (0..self.bytes.len()).any(|at| begins(&at))
+    }
+
     /// The version of its kind that the object was written in; empty where it is the only one.
     pub(crate) fn version(&self) -> &'a str {
         self.version
@@ -139,6 +147,23 @@ impl<'a> Stored<'a> {
     /// Whether the object was written by the schema with this mark.
     pub(crate) fn is_marked(&self, mark: u64) -> bool {
         self.head.mark == mark
+    }
+
+    /// The same without its managers, and the text of those; empty if there are none.
+    pub(crate) fn parse_apart(&self, kind: &str, api_version: &str) -> (Value, &'a [u8]) {
+        let Head { splice, metadata_end, .. } = self.head;
+        let (start, end) = (splice as usize, metadata_end as usize);
+        // The managers are the last field of the metadata. Labels and annotations of that name hold no list, and quotes within
+        // texts are escaped.
+        let is_list = |at: usize| self.bytes.get(at + MANAGERS.len()) == Some(&b'[');
+        let is_managers =
+            |at: &usize| self.bytes[*at] == b',' && self.bytes[*at..].starts_with(MANAGERS) && is_list(*at);
+        let Some(at) = (start..end).find(is_managers) else { return (self.parse(kind, api_version), &[]) };
+        let mut text = Vec::with_capacity(self.value.len());
+        text.extend_from_slice(&self.bytes[..at]);
+        text.extend_from_slice(&self.bytes[end..]);
+        self.value.segments().skip(1).for_each(|segment| text.extend_from_slice(segment));
+        (self.understood(&text, kind, api_version), &self.bytes[at + MANAGERS.len()..end])
     }
 
     fn whole(&self) -> Cow<'a, [u8]> {
@@ -163,8 +188,12 @@ impl<'a> Stored<'a> {
 
     /// The object as values, with kind, apiVersion and resourceVersion. Only writes need this.
     pub(crate) fn parse(&self, kind: &str, api_version: &str) -> Value {
+        self.understood(&self.whole(), kind, api_version)
+    }
+
+    fn understood(&self, text: &[u8], kind: &str, api_version: &str) -> Value {
         // What is stored was written by us from values; if the disk lied, the object is shown as empty rather than not at all.
-        let mut value: Value = serde_json::from_slice(&self.whole()).unwrap_or_default();
+        let mut value: Value = serde_json::from_slice(text).unwrap_or_default();
         value["kind"] = kind.into();
         value["apiVersion"] = api_version.into();
         Metadata::of(&mut value).set("resourceVersion", self.revision.to_string());
@@ -228,13 +257,25 @@ const AFTER_SPLICE: [&str; 9] = [
     "managedFields",
 ];
 
+/// How the managers begin in stored bytes; they are never the first field.
+const MANAGERS: &[u8] = b",\"managedFields\":";
+
 /// What is stored for an object.
 pub(crate) fn encode(object: &Value) -> Content {
-    encode_as(object, Written { version: "", mark: 0 })
+    encode_owned(object, None)
+}
+
+/// What is stored for an object of which the managers, where they are given as a text, are kept apart.
+pub(crate) fn encode_owned(object: &Value, managers: Option<&[u8]>) -> Content {
+    encode_parts(object, managers.unwrap_or_default(), Written { version: "", mark: 0 })
 }
 
 /// What is stored for a custom resource.
 pub(crate) fn encode_as(object: &Value, written: Written<'_>) -> Content {
+    encode_parts(object, &[], written)
+}
+
+fn encode_parts(object: &Value, managers: &[u8], written: Written<'_>) -> Content {
     let mut bytes = br#"{"metadata":{"#.to_vec();
     let deleting = is_deleting(object);
     let mut head = Head { splice: 0, annotations: 0, metadata_end: 0, deleting, mark: written.mark };
@@ -249,11 +290,14 @@ pub(crate) fn encode_as(object: &Value, written: Written<'_>) -> Content {
     head.splice = offset(&bytes);
     for name in AFTER_SPLICE {
         let Some(value) = metadata.get(name) else { continue };
-        write_field(&mut bytes, start, name, value);
+        let value_at = write_field(&mut bytes, start, name, value);
         if name == "annotations" {
-            let length = serde_json::to_vec(value).map_or(0, |text| text.len());
-            head.annotations = u32::try_from(bytes.len() - length + 1).unwrap_or(0);
+            head.annotations = value_at + 1;
         }
+    }
+    if !managers.is_empty() {
+        bytes.extend_from_slice(MANAGERS);
+        bytes.extend_from_slice(managers);
     }
     head.metadata_end = offset(&bytes);
     bytes.push(b'}');
@@ -315,7 +359,7 @@ pub(crate) fn without_managers(object: &Value) -> Value {
 }
 
 fn managers(object: &Value) -> Option<&[Value]> {
-    object.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice)
+    object.get("metadata")?.get("managedFields")?.as_array().map(Vec::as_slice)
 }
 
 /// Whether managers own the same, whenever they came to own it.
@@ -341,14 +385,16 @@ fn offset(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-fn write_field(bytes: &mut Vec<u8>, start: usize, name: &str, value: &Value) {
+/// Writes a field, and says where its value begins.
+fn write_field(bytes: &mut Vec<u8>, start: usize, name: &str, value: &Value) -> u32 {
     if bytes.len() > start {
         bytes.push(b',');
     }
-    // Writing values to memory cannot fail.
-    let _ = serde_json::to_writer(&mut *bytes, name);
+    json::write_text(bytes, name);
     bytes.push(b':');
-    let _ = serde_json::to_writer(&mut *bytes, value);
+    let value_at = offset(bytes);
+    json::write(bytes, value);
+    value_at
 }
 
 fn strings(map: Option<&Value>) -> Vec<(String, String)> {
@@ -395,6 +441,29 @@ mod tests {
         );
         assert_eq!(stored.uid(), "u-1");
         assert_eq!(object.labels().get("x"), Some("y"));
+    }
+
+    #[tokio::test]
+    async fn managers_can_be_kept_apart() {
+        let plain = json!({
+            "data": {"managedFields": "x"},
+            "metadata": {"name": "a", "uid": "u", "annotations": {"b": ",\"managedFields\":[]", "managedFields": "c"}},
+        });
+        let list = json!([{"manager": "m", "fieldsV1": {"f:data": {}}}]);
+        let mut whole = plain.clone();
+        whole["metadata"]["managedFields"] = list.clone();
+        assert_eq!(encode_owned(&plain, Some(list.to_string().as_bytes())), encode(&whole));
+        assert_eq!(encode_owned(&plain, None), encode(&plain));
+        for (object, managers) in [(&whole, list.to_string()), (&plain, String::new())] {
+            let object = stored(object).await;
+            let (apart, text) = Stored::of(&object).unwrap().parse_apart("K", "v1");
+            assert_eq!(std::str::from_utf8(text), Ok(managers.as_str()));
+            let mut expected = plain.clone();
+            expected["kind"] = "K".into();
+            expected["apiVersion"] = "v1".into();
+            expected["metadata"]["resourceVersion"] = "1".into();
+            assert_eq!(apart, expected);
+        }
     }
 
     #[tokio::test]

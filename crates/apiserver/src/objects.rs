@@ -219,12 +219,18 @@ impl Objects {
     /// Which templates no longer count in a space, by the names of their marks.
     pub(crate) fn replaced(&self, space: &str, at: Option<Revision>) -> Result<HashSet<String>, ReadError> {
         let (group, resource) = MARKS;
-        if self.store.last_change(group, resource, space) == Revision::ZERO {
+        if self.last_replaced(space) == Revision::ZERO {
             return Ok(HashSet::new());
         }
         let options = ListOptions { at, ..ListOptions::default() };
         let marks = self.store.list(&Scope::space(group, resource, space), &options)?;
         Ok(marks.objects.iter().map(|mark| mark.key().name().to_owned()).collect())
+    }
+
+    /// When a template was last said to count no longer in a space.
+    pub(crate) fn last_replaced(&self, space: &str) -> Revision {
+        let (group, resource) = MARKS;
+        self.store.last_change(group, resource, space)
     }
 
     /// What the objects of a space began as at a revision, if it was there.

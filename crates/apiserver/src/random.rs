@@ -13,8 +13,14 @@ pub(crate) fn uid() -> Result<String, Status> {
     let mut bytes = bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+    let mut uid = String::with_capacity(36);
+    for (place, byte) in bytes.into_iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            uid.push('-');
+        }
+        uid.extend([byte >> 4, byte & 0x0f].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+    }
+    Ok(uid)
 }
 
 /// A number below a bound that is not zero.

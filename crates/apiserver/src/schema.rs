@@ -18,11 +18,12 @@ use serde_json::Value;
 
 use crate::{apply::Types, protobuf::Messages};
 
+pub(crate) use decode::{Checked, check_list, free_form, repeated_keys, store, zero};
 pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, type_meta};
-pub(crate) use decode::{check_list, free_form, repeated_keys, store, zero};
 pub use form::{complete, sparse};
 pub(crate) use restore::{restore, restore_strictly};
 pub(crate) use scalar::{Moment, decode_base64, encode_base64, unescape, unix_seconds};
+pub(crate) use syntax::plain;
 pub(crate) use write::write;
 
 /// Whether text is JSON; if not, why, in the words of Go's decoder.
@@ -57,6 +58,8 @@ pub struct Struct {
     /// Whether protobuf has a message for it.
     pub message: bool,
     by_name: HashMap<Box<str>, u16>,
+    /// The fields by which it is completed.
+    completed: Vec<u16>,
 }
 
 /// A field of a struct.

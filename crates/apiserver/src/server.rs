@@ -179,15 +179,13 @@ where
     let accept = header_text(&parts.headers, &header::ACCEPT).to_owned();
     let mut warnings = Vec::new();
     let mut about = None;
-    let mut answered = match Incoming::parse(&shared, parts) {
-        Ok(incoming) => {
-            let answer = incoming.answer(&shared, body, &mut warnings, &mut about);
-            match shared.config.request_timeout {
-                Some(limit) => tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(Status::timeout())),
-                None => answer.await,
-            }
-        }
-        Err(status) => Err(status),
+    let answer = async {
+        let incoming = Incoming::admit(&shared, parts).await?;
+        incoming.answer(&shared, body, &mut warnings, &mut about).await
+    };
+    let mut answered = match shared.config.request_timeout {
+        Some(limit) => tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(Status::timeout())),
+        None => answer.await,
     }
     .unwrap_or_else(|status| answer::failure(&status, Accepted::for_errors(&accept)));
     if let Some(about) = about {
@@ -244,22 +242,18 @@ struct Incoming {
 }
 
 impl Incoming {
-    /// Finds out who asks for what, and refuses what they may not do before anything else.
-    fn parse(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
+    /// Finds out who asks for what, and refuses what they may not do before anything else. Nobody is turned away by what
+    /// another server has already changed.
+    async fn admit(shared: &Shared, parts: http::request::Parts) -> Result<Self, Status> {
         let address = request::parse(parts.uri.path())?;
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let user = authenticate(shared, &parts, &address.space)?;
-        let authorizer = &shared.authorizer;
-        let other = impersonate(&user, &parts.headers, &parts.uri, &address.space, |attributes| {
-            authorizer.authorize(&user, attributes)
-        })?;
-        let user = other.unwrap_or(user);
-        authorizer.authorize(&user, &Attributes::of(&address, &parts.method, &query, &mut String::new()))?;
-        if let SpaceScope::One(space) = &address.space
-            && !spaces::exists(shared, space)
-        {
-            return Err(Status::no_such_page());
-        }
+        let known = shared.store.stored().revision();
+        let user = match admitted(shared, &parts, &address, &query) {
+            Err(_) if shared.store.catch_up().await.is_ok_and(|now| now > known) => {
+                admitted(shared, &parts, &address, &query)
+            }
+            decided => decided,
+        }?;
         Ok(Self { method: parts.method, address, query, user, headers: parts.headers })
     }
 
@@ -278,6 +272,10 @@ impl Incoming {
         let Self { method, headers, address, query, user } = self;
         match address.target {
             Target::Resource { group, version, path } => {
+                if method != Method::GET && method != Method::HEAD {
+                    // What is written is decided on by what there is, and not by what there was before another server's writes.
+                    shared.store.catch_up().await?;
+                }
                 let kinds = Kinds::of(shared, &address.space);
                 let Some(found) = kinds.resource(&group, &version, &path.resource) else {
                     let built_in = shared.registry.group(&group).is_some();
@@ -293,6 +291,21 @@ impl Incoming {
             }
             Target::Other(path) => crate::paths::other(shared, &method, &address.space, &path, &query, &headers),
         }
+    }
+}
+
+/// Whoever asks, if they may, for something in a space that there is.
+fn admitted(shared: &Shared, parts: &http::request::Parts, address: &Address, query: &Query) -> Result<User, Status> {
+    let user = authenticate(shared, parts, &address.space)?;
+    let authorizer = &shared.authorizer;
+    let other = impersonate(&user, &parts.headers, &parts.uri, &address.space, |attributes| {
+        authorizer.authorize(&user, attributes)
+    })?;
+    let user = other.unwrap_or(user);
+    authorizer.authorize(&user, &Attributes::of(address, &parts.method, query, &mut String::new()))?;
+    match &address.space {
+        SpaceScope::One(space) if !spaces::exists(shared, space) => Err(Status::no_such_page()),
+        _ => Ok(user),
     }
 }
 

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers,
+    format::{self, Faults},
     object::{self, Metadata},
     objects::Templates,
     registry::{Registry, Resource},
-    request::ROOT,
+    request::{ROOT, SpaceScope},
     server::Shared,
     status::Status,
     verbs,
@@ -60,13 +61,34 @@ pub(crate) fn uid(shared: &Shared, space: &str) -> Option<String> {
     Some(verbs::stored(&object).ok()?.uid().to_owned())
 }
 
+/// When the space of a request was made. Before that, others had its name: what they did is nobody's business here.
+pub(crate) fn begun(shared: &Shared, scope: &SpaceScope) -> Revision {
+    let SpaceScope::One(space) = scope else { return Revision::ZERO };
+    let made = key(space).and_then(|key| shared.store.get(&key));
+    made.map_or(Revision::ZERO, |made| made.created())
+}
+
+/// What a name of a space must be like: a part of addresses, and not the name of the space that is always there.
+pub(crate) fn name_faults(name: &str) -> Faults {
+    let mut faults = format::dns_label(name);
+    if name == ROOT {
+        faults.push("is the space that is always there".to_owned());
+    }
+    faults
+}
+
 /// Readies the object of a new space: it stays until the space is empty.
 pub(crate) fn hold(object: &mut Value) {
-    let mut finalizers: Vec<String> = object::finalizers(object).map(str::to_owned).collect();
-    if !finalizers.iter().any(|name| name == FINALIZER) {
+    if !is_held(object) {
+        let mut finalizers: Vec<String> = object::finalizers(object).map(str::to_owned).collect();
         finalizers.push(FINALIZER.to_owned());
+        Metadata::of(object).set("finalizers", finalizers);
     }
-    Metadata::of(object).set("finalizers", finalizers);
+}
+
+/// Whether the object of a space stays until the space is empty.
+pub(crate) fn is_held(object: &Value) -> bool {
+    object::finalizers(object).any(|name| name == FINALIZER)
 }
 
 /// What every space begins with.
@@ -108,7 +130,7 @@ pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
 /// a whole is not asked whether it wants to: nobody can reach it any more.
 pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<(), Status> {
     let Some(object) = shared.store.get(key) else { return Ok(()) };
-    if !verbs::stored(&object)?.is_deleting() {
+    if key.name() == ROOT || !verbs::stored(&object)?.is_deleting() {
         return Ok(());
     }
     let store = shared.store.stored();

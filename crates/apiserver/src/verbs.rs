@@ -10,6 +10,7 @@ mod decode;
 mod delete;
 mod get;
 mod list;
+mod outcome;
 mod ownership;
 mod patch;
 mod places;
@@ -43,8 +44,9 @@ use crate::{
 pub(crate) use apply::restored;
 pub(crate) use create::admit;
 pub(crate) use delete::Deletion;
+pub(crate) use outcome::{Made, Old};
 pub(crate) use ownership::Owner;
-pub(crate) use write::{Change, Writer};
+pub(crate) use write::Writer;
 
 /// A request for something of a resource.
 pub(crate) struct Call {
@@ -284,24 +286,25 @@ impl Call {
 pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     warnings.extend(versions::deprecation(&call.resource).map(str::to_owned));
     warnings.extend(call.resource.custom.as_ref().and_then(|custom| custom.version().deprecation.clone()));
+    // Each verb has a place of its own in memory, so that a request carries, and copies, only what its verb needs.
     if call.path.subresource.is_some() {
-        return subresources::run(call, body, warnings).await;
+        return Box::pin(subresources::run(call, body, warnings)).await;
     }
     if let Some(answers) = call.shared.definitions.answers(&call.resource) {
-        return answered::create(&call, answers, &body, warnings).await;
+        return Box::pin(answered::create(&call, answers, &body, warnings)).await;
     }
     if call.resource.storage == Storage::Virtual {
-        return subresources::run_virtual(call, body, warnings).await;
+        return Box::pin(subresources::run_virtual(call, body, warnings)).await;
     }
     let answer = match call.verb {
-        Verb::Get => get::get(&call).await,
-        Verb::List => list::list(&call).await,
-        Verb::Watch => watch::watch(&call).await,
-        Verb::Create => create::create(&call, &body, warnings).await,
-        Verb::Update => update::update(&call, &body, warnings).await,
-        Verb::Patch => patch::patch(&call, &body, warnings).await,
-        Verb::Delete => delete::delete(&call, &body, warnings).await,
-        Verb::DeleteCollection => collection::delete(&call, &body, warnings).await,
+        Verb::Get => Box::pin(get::get(&call)).await,
+        Verb::List => Box::pin(list::list(&call)).await,
+        Verb::Watch => Box::pin(watch::watch(&call)).await,
+        Verb::Create => Box::pin(create::create(&call, &body, warnings)).await,
+        Verb::Update => Box::pin(update::update(&call, &body, warnings)).await,
+        Verb::Patch => Box::pin(patch::patch(&call, &body, warnings)).await,
+        Verb::Delete => Box::pin(delete::delete(&call, &body, warnings)).await,
+        Verb::DeleteCollection => Box::pin(collection::delete(&call, &body, warnings)).await,
     }?;
     settle_definition(&call).await;
     Ok(answer)
@@ -315,12 +318,12 @@ async fn settle_definition(call: &Call) {
     if reads || !definitions::is_definition(&call.resource) {
         return;
     }
-    if let Err(status) = definitions::settle(&call.shared, space).await {
+    if let Err(status) = Box::pin(definitions::settle(&call.shared, space)).await {
         tracing::warn!(error = status.message(), "definitions are not served yet");
     }
     if call.verb == Verb::Delete
         && let Ok(key) = call.key(call.name())
-        && let Err(status) = definitions::end_if_empty(&call.shared, &key).await
+        && let Err(status) = Box::pin(definitions::end_if_empty(&call.shared, &key)).await
     {
         tracing::warn!(error = status.message(), "a definition is not gone yet");
     }
@@ -392,6 +395,7 @@ pub(crate) fn is_native(resource: &Resource) -> bool {
 pub(crate) fn native<'a>(registry: &'a Registry, resource: &'a Arc<Resource>) -> &'a Arc<Resource> {
     match &resource.storage {
         _ if resource.custom.is_some() => resource,
+        Storage::Stored { resource: plural, .. } if is_native(resource) && *plural == resource.plural => resource,
         Storage::Stored { group, resource: plural, version } => {
             registry.resource(group, version, plural).unwrap_or(resource)
         }

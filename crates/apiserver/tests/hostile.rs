@@ -302,3 +302,42 @@ async fn of_very_many_unknown_fields_some_are_told() {
     assert_eq!(code, 400, "{}", shortened(&answer));
     assert!(answer["message"].as_str().unwrap().len() < 1 << 20);
 }
+
+#[tokio::test]
+async fn numbers_that_no_clock_holds_are_taken_as_very_long() {
+    let client = Client::start().await;
+    client.post("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "a"}})).await;
+    let watch = format!("/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds={}", i64::MAX);
+    assert_eq!(client.watch(&watch, 1).await[0]["type"], "ADDED");
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+    let (code, made) = client.post("/api/v1/namespaces/default/pods", &pod).await;
+    assert_eq!(code, 201, "{made}");
+    let path = format!("/api/v1/namespaces/default/pods/p?gracePeriodSeconds={}", i64::MAX);
+    let (code, going) = client.delete(&path).await;
+    assert_eq!((code, &going["metadata"]["deletionTimestamp"]), (200, &json!("9999-12-30T22:00:00Z")), "{going}");
+}
+
+#[tokio::test]
+async fn what_a_cluster_needs_does_not_go_with_a_collection() {
+    let client = Client::start().await;
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let (code, refusal) = client.delete(classes).await;
+    assert_eq!(code, 403, "{refusal}");
+    assert_eq!(client.get(classes).await.1["items"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn nobody_defines_kinds_among_those_of_the_program() {
+    let client = Client::start().await;
+    let definition = json!({
+        "metadata": {"name": "authorities.internal.orrery.io"},
+        "spec": {
+            "group": "internal.orrery.io", "scope": "Cluster",
+            "names": {"plural": "authorities", "kind": "Authority"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let (code, refusal) = client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!((code, &refusal["details"]["causes"][0]["field"]), (422, &json!("spec.group")), "{refusal}");
+}

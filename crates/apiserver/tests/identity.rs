@@ -5,8 +5,14 @@
 #[path = "support/client.rs"]
 mod client;
 
+use std::time::Duration;
+
 use client::Client;
-use orrery_apiserver::identity::{Issuer, User};
+use orrery_apiserver::{
+    Config,
+    identity::{Issuer, User},
+};
+use orrery_store::Store;
 use serde_json::{Value, json};
 
 const SPACES: &str = "/apis/core.orrery.io/v1alpha1/logicalspaces";
@@ -149,6 +155,53 @@ async fn the_shared_roles_count_in_every_space_until_it_changes_them() {
     assert_eq!(client.delete(&format!("{bindings}/system:public-info-viewer")).await.0, 200);
     assert_eq!(client.acting_as(&User::anonymous()).get("/spaces/a/version").await.0, 403);
     assert_eq!(client.acting_as(&User::anonymous()).get("/spaces/b/version").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_binding_that_was_deleted_stays_so_when_its_history_is_forgotten() {
+    let store = Store::memory(orrery_store::Config::default()).unwrap();
+    let config = Config { history: Duration::from_millis(50), ..Config::default() };
+    let client = Client::over(store, config).await;
+    make_space(&client, "a").await;
+    let bindings = format!("/spaces/a/{RBAC}/clusterrolebindings");
+    assert_eq!(client.delete(&format!("{bindings}/system:public-info-viewer")).await.0, 200);
+    let (_, list) = client.get(&bindings).await;
+    let then = list["metadata"]["resourceVersion"].as_str().unwrap();
+    client.until(&format!("{bindings}?resourceVersion={then}&resourceVersionMatch=Exact"), |code, _| code == 410).await;
+    assert_eq!(client.acting_as(&User::anonymous()).get("/spaces/a/version").await.0, 403);
+}
+
+#[tokio::test]
+async fn a_forged_page_shows_nothing_that_was_not_selected() {
+    let client = Client::start().await;
+    let a = make_space(&client, "a").await;
+    let secrets = "/spaces/a/api/v1/namespaces/default/secrets";
+    for name in ["a", "b", "c"] {
+        client.post(secrets, &json!({"metadata": {"name": name, "labels": {"is": name}}})).await;
+    }
+    let mut rule = role("one", "secrets", &["list"]);
+    rule["rules"][0]["resourceNames"] = json!(["a"]);
+    client.post(&format!("/spaces/a/{RBAC}/namespaces/default/roles"), &rule).await;
+    let bindings = format!("/spaces/a/{RBAC}/namespaces/default/rolebindings");
+    client.post(&bindings, &binding("one", "Role", "one", &to_user("joe"))).await;
+    let joe = client.acting_as(&user("joe", &[], a));
+    assert_eq!(joe.get(secrets).await.0, 403);
+    // {"v":"meta.k8s.io/v1","rv":-1,"start":"b"}: from b on, and with it.
+    let token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYiJ9";
+    let (code, page) = joe.get(&format!("{secrets}?fieldSelector=metadata.name%3Da&continue={token}")).await;
+    assert_eq!((code, &page["items"]), (200, &json!([])));
+    let names = |page: &Value| {
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (_, page) = client.get(&format!("{secrets}?labelSelector=is+in+(a,c)&continue={token}")).await;
+    assert_eq!(names(&page), ["c"]);
+    // Whoever may see all goes on with it, in pages that are no larger than asked for.
+    let (_, page) = client.get(&format!("{secrets}?limit=1&continue={token}")).await;
+    assert_eq!((names(&page), &page["metadata"]["remainingItemCount"]), (vec!["b".to_owned()], &json!(1)));
+    let next = page["metadata"]["continue"].as_str().unwrap();
+    let (_, page) = client.get(&format!("{secrets}?limit=1&continue={next}")).await;
+    assert_eq!((names(&page), page["metadata"].get("continue")), (vec!["c".to_owned()], None));
 }
 
 #[tokio::test]

@@ -108,3 +108,69 @@ async fn a_space_that_is_deleted_takes_everything_with_it() {
     assert_eq!(client.post(SPACES, &space("a")).await.0, 201, "and its name is free again");
     assert_eq!(client.get(&format!("/spaces/a/{IN_DEFAULT}/x")).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_space_is_called_what_an_address_can_hold_and_not_like_the_one_that_is_always_there() {
+    let client = Client::start().await;
+    for name in ["root", "a.b", "A", &"a".repeat(64)] {
+        let (code, refusal) = client.post(SPACES, &space(name)).await;
+        assert_eq!(code, 422, "{name}");
+        assert_eq!(refusal["details"]["causes"][0]["field"], "metadata.name", "{refusal}");
+    }
+    assert_eq!(client.post(SPACES, &space(&"a".repeat(63))).await.0, 201);
+}
+
+#[tokio::test]
+async fn nobody_but_its_end_takes_away_what_holds_a_space() {
+    let client = Client::start().await;
+    client.post(SPACES, &space("a")).await;
+    let path = format!("{SPACES}/a");
+    let secrets = "/spaces/a/api/v1/namespaces/default/secrets";
+    assert_eq!(client.post(secrets, &config_map("old")).await.0, 201);
+    let mut bare = space("a");
+    bare["metadata"]["finalizers"] = json!([]);
+    for (code, kept) in [
+        client.put(&path, &bare).await,
+        client.merge(&path, &json!({"metadata": {"finalizers": null}})).await,
+        client.json_patch(&path, &json!([{"op": "remove", "path": "/metadata/finalizers/0"}])).await,
+    ] {
+        assert_eq!((code, &kept["metadata"]["finalizers"]), (200, &json!(["core.orrery.io/contents"])), "{kept}");
+    }
+    client.delete(&path).await;
+    client.until(&path, |code, _| code == 404).await;
+    client.post(SPACES, &space("a")).await;
+    assert_eq!(client.get(secrets).await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn what_had_the_name_of_a_space_before_is_nobodys_business() {
+    let client = Client::start().await;
+    let path = format!("{SPACES}/a");
+    let secrets = "/spaces/a/api/v1/namespaces/default/secrets";
+    client.post(SPACES, &space("a")).await;
+    for name in ["old", "older"] {
+        client.post(secrets, &config_map(name)).await;
+    }
+    let (_, list) = client.get(&format!("{secrets}?limit=1")).await;
+    let before = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let token = list["metadata"]["continue"].as_str().unwrap();
+    client.delete(&path).await;
+    client.until(&path, |code, _| code == 404).await;
+    client.post(SPACES, &space("a")).await;
+    client.post(secrets, &config_map("new")).await;
+    for query in [
+        format!("resourceVersion={before}&resourceVersionMatch=Exact"),
+        format!("resourceVersion={before}&limit=5"),
+        format!("limit=1&continue={token}"),
+    ] {
+        let (code, answer) = client.get(&format!("{secrets}?{query}")).await;
+        assert_eq!((code, &answer["reason"]), (410, &json!("Expired")), "{query}: {answer}");
+    }
+    let events = client.watch(&format!("{secrets}?watch=true&resourceVersion={before}"), 1).await;
+    assert_eq!(events[0]["object"]["metadata"]["name"], "new");
+    let roles = "/spaces/a/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let (_, all) = client.get(roles).await;
+    let count = all["items"].as_array().unwrap().len();
+    let events = client.watch(&format!("{roles}?watch=true&resourceVersion={before}"), count).await;
+    assert!(events.iter().all(|event| event["type"] == "ADDED"), "the space is told of from its beginning on");
+}

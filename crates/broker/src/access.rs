@@ -188,15 +188,14 @@ impl Access {
         self.0.subscribe()
     }
 
+    /// The clients as they are now. Nothing can change while the answer is held.
+    pub(crate) fn now(&self) -> watch::Ref<'_, Clients> {
+        self.0.borrow()
+    }
+
     /// Finds out who a client is, by what it shows.
-    pub(crate) fn identify(&self, shown: &Shown) -> Option<Role> {
-        let clients = self.0.borrow();
-        let client = clients.get(shown.user())?;
-        let admitted = match shown {
-            Shown::Certificate(_) => client.certificate,
-            Shown::Password(_, password) => client.password.is_some_and(|hash| hash.admits(password)),
-        };
-        admitted.then(|| client.role.clone())
+    pub(crate) fn identify(&self, shown: &Shown) -> Option<Client> {
+        shown.find_in(&self.now()).cloned()
     }
 }
 
@@ -214,6 +213,14 @@ impl Shown {
         match self {
             Self::Certificate(user) | Self::Password(user, _) => user,
         }
+    }
+
+    /// The client that this proves to be.
+    pub(crate) fn find_in<'c>(&self, clients: &'c Clients) -> Option<&'c Client> {
+        clients.get(self.user()).filter(|client| match self {
+            Self::Certificate(_) => client.certificate,
+            Self::Password(_, password) => client.password.is_some_and(|hash| hash.admits(password)),
+        })
     }
 }
 
@@ -310,9 +317,10 @@ mod tests {
     fn only_what_is_listed_comes_in() {
         let access = Access::default();
         let password = |user: &str, password: &'static str| {
-            access.identify(&Shown::Password(user.to_owned(), bytes::Bytes::from_static(password.as_bytes())))
+            let shown = Shown::Password(user.to_owned(), bytes::Bytes::from_static(password.as_bytes()));
+            access.identify(&shown).map(|client| client.role)
         };
-        let certificate = |user: &str| access.identify(&Shown::Certificate(user.to_owned()));
+        let certificate = |user: &str| access.identify(&Shown::Certificate(user.to_owned())).map(|client| client.role);
         assert_eq!(certificate("agent.cluster1"), None);
         access.admit(Client::with_password(agent(), "secret"));
         assert_eq!(password("agent.cluster1", "secret"), Some(agent()));

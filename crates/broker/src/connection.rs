@@ -2,15 +2,16 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use orrery_works::Entropy;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::OwnedSemaphorePermit,
     time::timeout,
 };
 
 use crate::{
-    access::{Rights, Role, Shown},
+    access::{Client, Rights, Role, Shown},
     exchange::{Exchange, Guest},
     outbox::{Appetite, Outbox},
     routes::{Subscriber, is_filter},
@@ -21,8 +22,12 @@ use crate::{
 const PARTING: Duration = Duration::from_secs(1);
 /// Answers that may wait for a client that sends but does not read; then it is not read from either.
 const MOST_ANSWERS: usize = 64 * 1024;
-/// What is read at once.
+/// What is read at once, at first. Most clients say little.
+const FIRST_CHUNK: usize = 1024;
+/// What is read at once from a client that says much.
 const CHUNK: usize = 64 * 1024;
+/// The largest CONNECT: names, a password, and what some clients say about themselves. Nobody knows yet who sends it.
+const MOST_INTRODUCTION: usize = 8 * 1024;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -40,30 +45,39 @@ pub(crate) enum End {
     Stranger,
     #[error("the client did not introduce itself in time")]
     Silent,
+    #[error("the client has too many connections")]
+    Crowded,
     #[error("the client was not heard for longer than it promised")]
     Lost,
     #[error("the broker ended the connection: {0:?}")]
     Closed(Reason),
 }
 
-/// Serves one client until the connection ends.
+/// Serves one client until the connection ends. `place` is its place among the strangers, which it gives back when it is none
+/// any more.
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite>(
     stream: S,
     certificate: Option<String>,
+    place: OwnedSemaphorePermit,
     exchange: &Exchange,
 ) -> End {
+    let limits = &exchange.config.limits;
     let (reader, mut writer) = tokio::io::split(stream);
-    let mut reader =
-        Reader { reader, buffer: BytesMut::with_capacity(CHUNK), max_packet: exchange.config.limits.packet };
-    let introduced = timeout(exchange.config.limits.introduction, reader.introduction()).await;
-    let introduced = introduced.unwrap_or(Err(End::Silent));
+    let mut reader = Reader {
+        reader,
+        buffer: BytesMut::new(),
+        chunk: FIRST_CHUNK,
+        max_packet: MOST_INTRODUCTION.min(limits.packet),
+    };
+    let introduced = timeout(limits.introduction, reader.introduction()).await.unwrap_or(Err(End::Silent));
     let mut out = BytesMut::new();
-    let (connect, role, shown) = match introduced.and_then(|connect| identify(connect, certificate, exchange)) {
-        Ok(known) => known,
+    let (mut guest, role, keep_alive) = match introduced.and_then(|connect| admit(*connect, certificate, exchange)) {
+        Ok(admitted) => admitted,
         Err(end) => {
             let reason = match &end {
                 End::Fault(fault) => Some(fault.reason()),
                 End::Stranger => Some(Reason::BadCredentials),
+                End::Crowded => Some(Reason::Quota),
                 _ => None,
             };
             if let Some(reason) = reason {
@@ -73,29 +87,15 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite>(
             return end;
         }
     };
-    let keep_alive = exchange.config.keep_alive(connect.keep_alive);
-    let limits = &exchange.config.limits;
-    let assigned = connect.client_id.is_empty().then(|| format!("{role}-{:016x}", Entropy::from_system().next_u64()));
-    let client_id = assigned.as_deref().unwrap_or(&connect.client_id);
-    let appetite =
-        Appetite { in_flight: connect.receive_maximum.min(limits.in_flight), max_packet: connect.max_packet };
-    let mut guest = exchange.enter(shown, role.clone(), client_id, appetite);
-    guest.outbox.answer(|out| {
-        let welcome = Welcome {
-            max_packet: u32::try_from(limits.packet).unwrap_or(u32::MAX),
-            receive_maximum: limits.in_flight,
-            keep_alive: (keep_alive != connect.keep_alive).then_some(keep_alive),
-            client_id: assigned.as_deref(),
-        };
-        wire::write_welcome(out, &welcome);
-    });
-    tracing::debug!(client = %role, client_id, "a client came");
+    drop(place);
+    reader.max_packet = limits.packet;
 
     let outbox = guest.outbox.clone();
     let mut conversation =
         Conversation { exchange, guest: &mut guest, rights: role.rights(), role, receivers: Vec::new() };
     let patience = Duration::from_secs(u64::from(keep_alive)) * 3 / 2;
     let end = tokio::select! {
+        reason = outbox.closed() => End::Closed(reason),
         end = reader.converse(&mut conversation, patience) => end,
         end = write(&mut writer, &mut out, &outbox, exchange) => end,
     };
@@ -115,19 +115,44 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite>(
     end
 }
 
+/// Lets a client in that is known, and welcomes it. Returns what it is, too, and its keep-alive in seconds.
+fn admit(connect: Connect, certificate: Option<String>, exchange: &Exchange) -> Result<(Guest, Role, u16), End> {
+    let limits = &exchange.config.limits;
+    let keep_alive = exchange.config.keep_alive(connect.keep_alive);
+    let appetite =
+        Appetite { in_flight: connect.receive_maximum.min(limits.in_flight), max_packet: connect.max_packet };
+    let (client, shown) = identify(connect.user, connect.password, certificate, exchange)?;
+    let role = client.role.clone();
+    let assigned = connect.client_id.is_empty().then(|| format!("{role}-{:016x}", Entropy::from_system().next_u64()));
+    let client_id = assigned.as_deref().unwrap_or(&connect.client_id);
+    let guest = exchange.enter(shown, client, client_id, appetite).ok_or(End::Crowded)?;
+    guest.outbox.answer(|out| {
+        let welcome = Welcome {
+            max_packet: u32::try_from(limits.packet).unwrap_or(u32::MAX),
+            receive_maximum: limits.in_flight,
+            keep_alive: (keep_alive != connect.keep_alive).then_some(keep_alive),
+            client_id: assigned.as_deref(),
+        };
+        wire::write_welcome(out, &welcome);
+    });
+    tracing::debug!(client = %role, client_id, "a client came");
+    Ok((guest, role, keep_alive))
+}
+
 /// Who a client is, by its certificate if it has one, else by what it says.
 fn identify(
-    mut connect: Box<Connect>,
+    user: Option<String>,
+    password: Option<Bytes>,
     certificate: Option<String>,
     exchange: &Exchange,
-) -> Result<(Box<Connect>, Role, Shown), End> {
-    let shown = match (certificate, connect.user.take()) {
+) -> Result<(Client, Shown), End> {
+    let shown = match (certificate, user) {
         (Some(name), _) => Shown::Certificate(name),
-        (None, Some(user)) => Shown::Password(user, connect.password.take().unwrap_or_default()),
+        (None, Some(user)) => Shown::Password(user, password.unwrap_or_default()),
         (None, None) => return Err(End::Stranger),
     };
-    let role = exchange.access.identify(&shown).ok_or(End::Stranger)?;
-    Ok((connect, role, shown))
+    let client = exchange.access.identify(&shown).ok_or(End::Stranger)?;
+    Ok((client, shown))
 }
 
 /// Writes what waits for the client. When it is interrupted, `out` has what is still to be written.
@@ -137,17 +162,23 @@ async fn write(
     outbox: &Outbox,
     exchange: &Exchange,
 ) -> End {
+    let stall = exchange.config.limits.stall;
     loop {
-        let messages = match outbox.take(out).await {
-            Ok(messages) => messages,
-            Err(reason) => return End::Closed(reason),
-        };
-        let written = async {
-            writer.write_all_buf(out).await?;
-            writer.flush().await
-        };
-        if let Err(error) = written.await {
-            return End::Io(error);
+        let messages = outbox.take(out).await;
+        while out.has_remaining() {
+            match timeout(stall, writer.write_buf(out)).await {
+                Ok(Ok(0)) => return End::Left,
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return End::Io(error),
+                // A client that is not read from may wait for that before it reads.
+                Err(_) if outbox.is_paused() => {}
+                Err(_) => return End::Closed(Reason::Quota),
+            }
+        }
+        match timeout(stall, writer.flush()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return End::Io(error),
+            Err(_) => return End::Closed(Reason::Quota),
         }
         exchange.counters.delivered.fetch_add(messages as u64, Relaxed);
     }
@@ -166,6 +197,8 @@ async fn part(writer: &mut (impl AsyncWrite + Unpin), mut words: BytesMut) {
 struct Reader<R> {
     reader: R,
     buffer: BytesMut,
+    /// What is read at once.
+    chunk: usize,
     max_packet: usize,
 }
 
@@ -188,11 +221,12 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     async fn more(&mut self) -> Result<(), End> {
-        self.buffer.reserve(CHUNK.min(self.max_packet));
-        match self.reader.read_buf(&mut self.buffer).await? {
-            0 => Err(End::Left),
-            _ => Ok(()),
+        self.buffer.reserve(self.chunk);
+        let read = self.reader.read_buf(&mut self.buffer).await?;
+        if self.buffer.len() == self.buffer.capacity() {
+            self.chunk = (2 * self.chunk).min(CHUNK);
         }
+        if read == 0 { Err(End::Left) } else { Ok(()) }
     }
 
     /// Handles packets until something ends the connection.
@@ -208,13 +242,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                     Err(fault) => return fault.into(),
                 }
             }
-            let more = async {
-                match patience.is_zero() {
-                    true => self.more().await,
-                    false => timeout(patience, self.more()).await.unwrap_or(Err(End::Lost)),
-                }
-            };
-            if let Err(end) = more.await {
+            if let Err(end) = timeout(patience, self.more()).await.unwrap_or(Err(End::Lost)) {
                 return end;
             }
         }
@@ -233,6 +261,10 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     async fn handle(&mut self, request: Request) -> Result<(), End> {
+        // Much may have been read before the client had to go.
+        if let Some(reason) = self.guest.outbox.must_end() {
+            return Err(End::Closed(reason));
+        }
         match request {
             Request::Publish(publish) => self.publish(publish).await,
             Request::PubAck(id) => {
@@ -259,7 +291,7 @@ impl Conversation<'_> {
     async fn publish(&mut self, message: Publish) -> Result<(), End> {
         let id = message.id;
         let reason = if self.rights.may_publish(message.topic()) {
-            match self.exchange.publish(message, self.guest.id, &mut self.receivers) {
+            match self.exchange.publish(message, self.guest, &mut self.receivers).await {
                 true => Reason::Success,
                 false => Reason::NoMatchingSubscribers,
             }
@@ -302,35 +334,4 @@ impl Conversation<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Access, Config};
-
-    /// How a connection ends on which the client writes these bytes and then stays.
-    async fn end_of(written: &[u8]) -> End {
-        let exchange = Exchange::new(Config::default(), Access::default());
-        let (mut client, server) = tokio::io::duplex(1024);
-        client.write_all(written).await.unwrap();
-        serve(server, None, &exchange).await
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_does_not_introduce_itself_is_given_up() {
-        let began = tokio::time::Instant::now();
-        for beginning in [&[][..], &[0x10], &[0x10, 200]] {
-            let end = end_of(beginning).await;
-            assert!(matches!(end, End::Silent), "{beginning:x?}: {end}");
-        }
-        assert_eq!(began.elapsed(), 3 * Config::default().limits.introduction);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_speaks_another_protocol_is_not_waited_for() {
-        let began = tokio::time::Instant::now();
-        for beginning in [&b"G"[..], &[0x16], &[0x11], &[0xc0]] {
-            let end = end_of(beginning).await;
-            assert!(matches!(end, End::Fault(Fault::Protocol(_))), "{beginning:x?}: {end}");
-        }
-        assert_eq!(began.elapsed(), Duration::ZERO);
-    }
-}
+mod tests;

@@ -146,12 +146,14 @@ pub(crate) fn is_filter(filter: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::outbox::{Appetite, Room};
 
     fn subscriber(session: u64) -> Subscriber {
-        let room = Room { messages: 1, bytes: 1, total: 1 };
-        let outbox = Outbox::new(room, Appetite { in_flight: 1, max_packet: 1 }, Arc::default());
+        let appetite = Appetite { in_flight: 1, max_packet: 1 };
+        let outbox = Outbox::new(Room::Awaited(1), appetite, Duration::MAX, Arc::default());
         Subscriber { session: SessionId(session), outbox: Arc::new(outbox), at_least_once: true, no_local: false }
     }
 

@@ -10,7 +10,7 @@ use std::{
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{OwnedSemaphorePermit, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -22,6 +22,7 @@ use crate::{
     connection::{self, End},
     exchange::Exchange,
     tls::common_name,
+    wire::Reason,
 };
 
 /// How long connections are given to end.
@@ -123,17 +124,19 @@ async fn accept(listener: Listener, exchange: Arc<Exchange>, mut stopped: watch:
                 continue;
             }
         };
-        if exchange.counters.connections.load(Relaxed) >= exchange.config.limits.connections {
+        let is_room = exchange.counters.connections.load(Relaxed) < exchange.config.limits.connections;
+        let place = exchange.strangers.clone().try_acquire_owned().ok().filter(|_| is_room);
+        let Some(place) = place else {
             exchange.counters.refused.fetch_add(1, Relaxed);
             tracing::warn!(%peer, "refused a connection: there are too many");
             continue;
-        }
+        };
         exchange.counters.connections.fetch_add(1, Relaxed);
         let tls = listener.tls.as_ref().map(|tls| tls.borrow().clone());
         let (exchange, mut stopped) = (exchange.clone(), stopped.clone());
         connections.spawn(async move {
             let end = tokio::select! {
-                end = connect(stream, tls, &exchange) => end,
+                end = connect(stream, tls, place, &exchange) => end,
                 // Those who have come in are told; the others have nothing to lose.
                 () = strangers_stop(&mut stopped) => End::Silent,
             };
@@ -150,12 +153,17 @@ async fn strangers_stop(stopped: &mut watch::Receiver<()>) {
     tokio::time::sleep(PARTING / 2).await;
 }
 
-async fn connect(stream: TcpStream, tls: Option<Arc<ServerConfig>>, exchange: &Exchange) -> End {
+async fn connect(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    place: OwnedSemaphorePermit,
+    exchange: &Exchange,
+) -> End {
     // Acknowledgements are small and should not wait for more of them.
     if let Err(error) = stream.set_nodelay(true) {
         return End::Io(error);
     }
-    let Some(tls) = tls else { return connection::serve(stream, None, exchange).await };
+    let Some(tls) = tls else { return connection::serve(stream, None, place, exchange).await };
     // The settings may be shared with a listener for another protocol.
     let mut tls = (*tls).clone();
     tls.alpn_protocols = vec![b"mqtt".to_vec()];
@@ -169,14 +177,14 @@ async fn connect(stream: TcpStream, tls: Option<Arc<ServerConfig>>, exchange: &E
     // A certificate that names nobody is as good as one that names somebody unknown: nobody is listed without a name.
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let certificate = shown.map(|certificate| common_name(certificate).unwrap_or_default());
-    connection::serve(stream, certificate, exchange).await
+    connection::serve(stream, certificate, place, exchange).await
 }
 
 /// One line and one number for everything that is not the client's own leaving.
 fn tell(counters: &Counters, peer: SocketAddr, end: &End) {
     match end {
         End::Left | End::Io(_) | End::Lost => tracing::debug!(%peer, %end, "a connection ended"),
-        End::Handshake(_) | End::Stranger | End::Silent => {
+        End::Handshake(_) | End::Stranger | End::Silent | End::Crowded => {
             counters.refused.fetch_add(1, Relaxed);
             tracing::warn!(%peer, %end, "refused a connection");
         }
@@ -184,6 +192,11 @@ fn tell(counters: &Counters, peer: SocketAddr, end: &End) {
             counters.faults.fetch_add(1, Relaxed);
             tracing::warn!(%peer, %end, "ended a connection");
         }
-        End::Closed(_) => tracing::info!(%peer, %end, "ended a connection"),
+        End::Closed(reason) => {
+            if *reason == Reason::Quota {
+                counters.behind.fetch_add(1, Relaxed);
+            }
+            tracing::info!(%peer, %end, "ended a connection");
+        }
     }
 }

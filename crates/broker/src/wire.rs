@@ -16,6 +16,12 @@ use self::{
     },
 };
 
+/// The type of a packet that carries a message.
+const PUBLISH: u8 = 3;
+/// Smaller messages are copied, so that one that waits does not keep all that was read with it: what a message keeps in memory is
+/// never many times its own size.
+const COPIED: usize = 16 * 1024;
+
 /// Why a connection ends or a request fails, as MQTT numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -142,7 +148,13 @@ pub(crate) fn read(buffer: &mut BytesMut, max_packet: usize) -> Result<Option<Re
         buffer.reserve(whole - buffer.len());
         return Ok(None);
     }
-    let mut packet = buffer.split_to(whole).freeze();
+    let mut packet = if first >> 4 == PUBLISH && whole < COPIED {
+        let copy = Bytes::copy_from_slice(&buffer[..whole]);
+        buffer.advance(whole);
+        copy
+    } else {
+        buffer.split_to(whole).freeze()
+    };
     packet.advance(1 + digits);
     request(first, Cursor::new(packet)).map(Some)
 }
@@ -150,7 +162,7 @@ pub(crate) fn read(buffer: &mut BytesMut, max_packet: usize) -> Result<Option<Re
 fn request(first: u8, mut packet: Cursor) -> Result<Request, Fault> {
     let flags = first & 0x0f;
     let (kind, wanted) = match first >> 4 {
-        3 => return publish(flags, packet).map(Request::Publish),
+        PUBLISH => return publish(flags, packet).map(Request::Publish),
         kind @ (8 | 10) => (kind, 2),
         kind => (kind, 0),
     };
@@ -171,7 +183,6 @@ fn request(first: u8, mut packet: Cursor) -> Result<Request, Fault> {
 }
 
 fn connect(mut packet: Cursor) -> Result<Connect, Fault> {
-    const CLEAN: u8 = 0x02;
     const WILL: u8 = 0x04;
     const PASSWORD: u8 = 0x40;
     const USER: u8 = 0x80;
@@ -189,8 +200,7 @@ fn connect(mut packet: Cursor) -> Result<Connect, Fault> {
     if flags & WILL != 0 {
         return Err(Fault::Refused(Reason::NotSupportedHere, "wills are not offered"));
     }
-    // Every session is new, as the answer says: one that should go on finds nothing, which is no fault of the client's.
-    let _clean = flags & CLEAN;
+    // Whether the session should be clean does not matter: every session is new, as the answer says.
     let keep_alive = packet.u16()?;
     let (mut receive_maximum, mut max_packet) = (u16::MAX, usize::MAX);
     properties::read(&mut packet, |property| {

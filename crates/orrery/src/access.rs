@@ -84,7 +84,12 @@ impl AccessArgs {
             return Ok(vec![path.clone()]);
         }
         if let Some(list) = std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
-            return Ok(std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect());
+            let paths: Vec<PathBuf> =
+                std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
+            if !paths.iter().any(|path| path.exists()) {
+                bail!("there is no kubeconfig {}, which $KUBECONFIG names", list.display());
+            }
+            return Ok(paths);
         }
         let home = std::env::home_dir().map(|home| home.join(".kube/config"));
         let found = [Some(PathBuf::from(LOCAL)), home].into_iter().flatten().find(|path| path.exists());

@@ -6,7 +6,7 @@ mod show;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use http::Method;
 use orrery_api::preview::{BindingPreviewSpec, BindingPreviewStatus};
@@ -76,6 +76,9 @@ async fn read<W: io::Write>(
                     asked.continues = continues;
                     continue;
                 }
+                None if is_nowhere(&error) => {
+                    bail!("there is no space at {}; `orrery space list` shows those there are", access.server)
+                }
                 None => return Err(given.explain(error)),
             },
         };
@@ -98,6 +101,11 @@ async fn ask(client: &mut Client, asked: &BindingPreviewSpec) -> anyhow::Result<
 fn moved_on(error: &anyhow::Error) -> Option<String> {
     let refusal = error.downcast_ref::<Refusal>().filter(|refusal| refusal.code == 410)?;
     refusal.continues.clone()
+}
+
+/// Whether there is nothing at the address of the space: what is only missing within one is named.
+fn is_nowhere(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == 404 && refusal.message.contains("page"))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -97,6 +97,12 @@ pub(crate) struct Settings {
     pub(crate) log_format: Option<logs::Format>,
 }
 
+/// What a reader of YAML says, without the place, which is told first, and without advice to programmers.
+fn plain(problem: &str) -> String {
+    let problem = problem.split(", set DuplicateKeyPolicy").next().unwrap_or(problem);
+    problem.split(" at line ").next().unwrap_or(problem).to_owned()
+}
+
 impl Settings {
     /// Reads a file of settings.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
@@ -114,7 +120,7 @@ impl Settings {
             let place = error.location().map(|place| format!("{}:{}: ", place.line(), place.column()));
             let problem = match error {
                 serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => unknown(field, expected),
-                error => error.to_string(),
+                error => plain(&error.to_string()),
             };
             format!("{} {problem}", place.unwrap_or_default().trim_end())
         })

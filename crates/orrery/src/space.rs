@@ -83,14 +83,20 @@ async fn run_command(command: SpaceCommand, access: &AccessArgs) -> anyhow::Resu
         SpaceCommand::List { output } => list(&mut client, &access, output.format()).await,
         SpaceCommand::Get { name, output } => get(&mut client, &access, &name, output.format()).await,
         SpaceCommand::Create { name, wait } => create(&mut client, &name, wait).await,
-        SpaceCommand::Delete { name, wait } => delete(&mut client, &name, wait).await,
+        SpaceCommand::Delete { name, wait } => {
+            delete(&mut client, &name, wait).await?;
+            if kubeconfigs.access().is_ok_and(|access| access.server.ends_with(&format!("/spaces/{name}"))) {
+                eprintln!("the kubeconfig is still in that space; `orrery space use root` goes back");
+            }
+            Ok(())
+        }
         SpaceCommand::Kubeconfig(args) => credential::run(&mut client, &args).await,
         SpaceCommand::Use { name } => use_space(&mut client, kubeconfigs, &access, &name).await,
     }
 }
 
 async fn list(client: &mut Client, access: &Access, output: Output) -> anyhow::Result<()> {
-    let mut list = client.get(SPACES).await.context("cannot list the spaces")?;
+    let mut list = client.get(SPACES).await.map_err(elsewhere).context("cannot list the spaces")?;
     if output.is_table() && list["items"].as_array().is_some_and(Vec::is_empty) {
         eprintln!("there are no spaces yet; make one with `orrery space create NAME`");
         return Ok(());
@@ -115,7 +121,7 @@ async fn create(client: &mut Client, name: &str, wait: bool) -> anyhow::Result<(
     {
         bail!("there is a space {name:?} already; see it with `orrery space get {name}`");
     }
-    made.with_context(|| format!("cannot make the space {name:?}"))?;
+    made.map_err(elsewhere).with_context(|| format!("cannot make the space {name:?}"))?;
     if wait {
         let namespace = format!("/spaces/{name}/api/v1/namespaces/default");
         while client.get_opt(&namespace).await?.is_none() {
@@ -182,7 +188,18 @@ fn path(name: &str) -> String {
 
 fn missing(error: anyhow::Error, name: &str) -> anyhow::Error {
     match refused_with(&error, 404) {
+        true if name == ROOT => anyhow::anyhow!("{ROOT:?} is the management space, which is always there"),
         true => anyhow::anyhow!("there is no space {name:?}; `orrery space list` shows those there are"),
+        false => elsewhere(error),
+    }
+}
+
+/// What a credential of a space is told in the management space, where it is good for nothing.
+fn elsewhere(error: anyhow::Error) -> anyhow::Error {
+    match refused_with(&error, 401) {
+        true => {
+            error.context("this needs a kubeconfig of the management space, such as the one that `orrery up` writes")
+        }
         false => error,
     }
 }

@@ -106,3 +106,39 @@ async fn two_hubs_are_one_installation_and_one_of_them_leads() {
     assert_eq!(third.get(&format!("{CONFIG_MAPS}/shared-7")).await.unwrap()["data"]["a"], "1");
     assert!(!leads(&mut third).await);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_through_one_hub_is_decided_on_by_what_was_written_through_the_other() {
+    let mut server = EtcdServer::start();
+    let directory = tempfile::tempdir().unwrap();
+    let hubs = ["one", "two"].map(|name| hub_on(&server, &directory.path().join(name)));
+    let (mut first, mut second) = (connect(hubs[0].kubeconfig()).await, connect(hubs[1].kubeconfig()).await);
+    first.send(Method::POST, CONFIG_MAPS, Some(&config_map("shared"))).await.unwrap();
+    let path = format!("{CONFIG_MAPS}/shared");
+    for round in 0..30 {
+        // What looks as if nothing changed to whoever is behind is a change.
+        for (client, value) in [(&mut first, "2"), (&mut second, "1")] {
+            let mut object = config_map("shared");
+            object["data"]["a"] = value.into();
+            client.send(Method::PUT, &path, Some(&object)).await.unwrap();
+        }
+        assert_eq!(first.get(&path).await.unwrap()["data"]["a"], "1", "round {round}");
+        // What one has made, the other finds, goes into and removes.
+        let (space, name) = (format!("space-{round}"), format!("namespace-{round}"));
+        let made =
+            json!({"apiVersion": "core.orrery.io/v1alpha1", "kind": "LogicalSpace", "metadata": {"name": space}});
+        first.send(Method::POST, "/apis/core.orrery.io/v1alpha1/logicalspaces", Some(&made)).await.unwrap();
+        let namespace = json!({"metadata": {"name": name}});
+        second.send(Method::POST, &format!("/spaces/{space}/api/v1/namespaces"), Some(&namespace)).await.unwrap();
+        let inside = format!("/spaces/{space}/api/v1/namespaces/{name}/configmaps");
+        first.send(Method::POST, &inside, Some(&config_map("inside"))).await.unwrap();
+        second.send(Method::DELETE, &format!("{inside}/inside"), None).await.unwrap();
+        first.send(Method::POST, &inside, Some(&config_map("inside"))).await.unwrap();
+    }
+
+    // Who is content with what a hub knows needs nobody else.
+    server.kill();
+    for query in ["", "/shared"] {
+        first.get(&format!("{CONFIG_MAPS}{query}?resourceVersion=0")).await.unwrap();
+    }
+}

@@ -179,7 +179,7 @@ async fn what_is_wrong_is_told_and_ends_in_1() {
     preview_fails(admin, &["-f", &wrong], 1, &words);
     preview_fails(admin, &["-o", "xml"], 2, &["table", "yaml", "diff"]);
     preview_fails(admin, &["--space", "../x"], 2, &["--space"]);
-    preview_fails(admin, &["--space", "nobody"], 1, &["404"]);
+    preview_fails(admin, &["--space", "nobody"], 1, &["there is no space at ", "/spaces/nobody", "orrery space list"]);
 }
 
 #[tokio::test]

@@ -22,26 +22,47 @@ const MAX_LENGTH: usize = 2048;
 impl Key {
     /// Puts a key together from its parts.
     pub fn new(group: &str, resource: &str, space: &str, namespace: &str, name: &str) -> Result<Self, KeyError> {
-        Self::parse(&format!("{group}/{resource}/{space}/{namespace}/{name}"))
+        let parts = [group, resource, space, namespace, name];
+        let mut text = String::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
+        for (at, part) in parts.into_iter().enumerate() {
+            if at > 0 {
+                text.push('/');
+            }
+            text.push_str(part);
+        }
+        Self::checked(text)
     }
 
     /// Reads a key from its text.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let problem = |problem| Err(KeyError { text: text.to_owned(), problem });
-        if text.len() > MAX_LENGTH {
-            return problem("it is longer than 2048 bytes");
+        Self::checked(text.to_owned())
+    }
+
+    fn checked(text: String) -> Result<Self, KeyError> {
+        let (mut slashes, mut count) = ([0; 4], 0);
+        let mut has_zero = false;
+        for (at, byte) in text.bytes().enumerate() {
+            has_zero |= byte == 0;
+            if byte == b'/' {
+                if let Some(slash) = slashes.get_mut(count) {
+                    *slash = at;
+                }
+                count += 1;
+            }
         }
-        if text.contains('\0') {
-            return problem("it contains a zero byte");
-        }
-        let parts: Vec<&str> = text.split('/').collect();
-        let &[_, resource, space, _, name] = parts.as_slice() else {
-            return problem("it does not have five parts");
+        let [first, second, third, fourth] = slashes;
+        let problem = if text.len() > MAX_LENGTH {
+            "it is longer than 2048 bytes"
+        } else if has_zero {
+            "it contains a zero byte"
+        } else if count != slashes.len() {
+            "it does not have five parts"
+        } else if second == first + 1 || third == second + 1 || fourth + 1 == text.len() {
+            "resource, space and name must not be empty"
+        } else {
+            return Ok(Self(text.into()));
         };
-        if resource.is_empty() || space.is_empty() || name.is_empty() {
-            return problem("resource, space and name must not be empty");
-        }
-        Ok(Self(text.into()))
+        Err(KeyError { text, problem })
     }
 
     /// The whole key.

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, fmt};
 
 use serde_json::{Number, Value};
 
-use crate::{custom::numbers::write_plainly, gotext};
+use crate::{custom::numbers::write_plainly, gotext, json};
 
 /// A step from a value to something in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,18 +67,41 @@ impl Element {
         }
     }
 
+    /// Writes that form as a text of JSON.
+    pub(super) fn write_key(&self, out: &mut Vec<u8>) {
+        let plain = |name: &str| name.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\'));
+        match self {
+            Self::Field(name) if plain(name) => {
+                out.extend_from_slice(b"\"f:");
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            other => json::write_text(out, &other.written()),
+        }
+    }
+
     /// The form the element has in `fieldsV1`.
     pub(crate) fn written(&self) -> String {
+        let mut out = Vec::new();
         match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Value(value) => format!("v:{}", value.written()),
-            Self::Index(index) => format!("i:{index}"),
+            Self::Field(name) => return format!("f:{name}"),
+            Self::Index(index) => return format!("i:{index}"),
+            Self::Value(value) => {
+                out.extend_from_slice(b"v:");
+                value.write(&mut out);
+            }
             Self::Key(keys) => {
-                let keys =
-                    keys.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_ref()), value.written()));
-                format!("k:{{{}}}", keys.collect::<Vec<_>>().join(","))
+                out.extend_from_slice(b"k:");
+                for (at, (name, value)) in keys.iter().enumerate() {
+                    out.push(if at == 0 { b'{' } else { b',' });
+                    json::write_text(&mut out, name);
+                    out.push(b':');
+                    value.write(&mut out);
+                }
+                out.extend_from_slice(if keys.is_empty() { b"{}" } else { b"}" });
             }
         }
+        String::from_utf8(out).expect("JSON is text")
     }
 }
 
@@ -97,11 +120,14 @@ impl fmt::Display for Element {
 }
 
 impl Scalar {
-    /// The value as JSON. Whole numbers have no fraction, however they were written.
-    fn written(&self) -> String {
+    /// Writes the value as JSON. Whole numbers have no fraction, however they were written.
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Value::String(text) = &self.0 {
+            return json::write_text(out, text);
+        }
         let mut value = self.0.clone();
         write_plainly(&mut value);
-        value.to_string()
+        json::write(out, &value);
     }
 }
 

@@ -24,16 +24,16 @@ pub(super) fn still_applied(writing: &Writing<'_>, live: &Value) -> FieldSet {
 }
 
 /// Keeps the annotation true where there is one.
-pub(super) fn renew(applied: &mut Applied, live: &Value, config: &Value) {
-    if noted(applied.object.as_ref().unwrap_or(live)).is_none() {
+pub(super) fn renew(applied: &mut Applied, config: &Value) {
+    if noted(&applied.object).is_none() {
         return;
     }
     let mut config = config.clone();
     if let Some(Value::Object(annotations)) = config.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
     }
-    let object = applied.object.get_or_insert_with(|| live.clone());
-    let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") else { return };
+    applied.changed = true;
+    let Some(Value::Object(annotations)) = applied.object.pointer_mut("/metadata/annotations") else { return };
     // As Go writes it: safe within HTML, and with an end of line.
     let text = config.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026") + "\n";
     annotations.insert(ANNOTATION.to_owned(), text.into());

@@ -1,8 +1,14 @@
 //! Who owns which fields: the list `metadata.managedFields`.
 
-use serde_json::{Map, Value, json};
+mod fields;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::set::FieldSet;
+pub(crate) use fields::Fields;
 
 /// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) api_version: String,
     /// When the manager last changed something, in seconds and UTC.
     pub(crate) time: Option<String>,
-    pub(crate) fields: FieldSet,
+    pub(crate) fields: Fields,
 }
 
 /// What tells managers apart. One who updates is another in each version; one who applies is not.
@@ -106,13 +112,30 @@ impl Managers {
             Some(_) => return None,
         };
         for entry in entries {
-            let entry = Entry::read(entry)?;
-            match managers.entries.iter_mut().find(|known| known.id == entry.id) {
-                Some(known) => *known = entry,
-                None => managers.entries.push(entry),
+            managers.put(Entry::read(entry)?);
+        }
+        Some(managers)
+    }
+
+    /// Reads the text of a list that was stored; an empty text is none.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let mut managers = Self::default();
+        if !text.is_empty() {
+            let entries: Vec<EntryText<'_>> = serde_json::from_slice(text).ok()?;
+            for entry in entries {
+                let fields = entry.fields.map_or_else(Fields::default, |text| Fields::stored(text.get()));
+                managers.put(entry.understood(fields)?);
             }
         }
         Some(managers)
+    }
+
+    /// Adds an entry; of those of one manager the last counts.
+    fn put(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|known| known.id == entry.id) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
     }
 
     /// The list of an object; none if there are no managers.
@@ -120,15 +143,39 @@ impl Managers {
         if self.entries.is_empty() {
             return None;
         }
-        // Times are written in one form, so that their texts are in their order.
-        self.entries.sort_by(|one, other| {
-            let key = |entry: &Entry| (entry.id.operation, entry.time.clone(), entry.id.name.clone());
-            key(one)
-                .cmp(&key(other))
-                .then_with(|| one.api_version.cmp(&other.api_version))
-                .then_with(|| one.id.subresource.cmp(&other.id.subresource))
-        });
+        self.sort();
         Some(self.entries.iter().map(Entry::write).collect())
+    }
+
+    /// The text of the list; empty if there are no managers.
+    pub(crate) fn text(mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.sort();
+        for entry in &self.entries {
+            out.push(if out.is_empty() { b'[' } else { b',' });
+            entry.write_text(&mut out);
+        }
+        if !out.is_empty() {
+            out.push(b']');
+        }
+        out
+    }
+
+    /// Whether the managers own the same, whenever they came to own it.
+    pub(crate) fn own_the_same(&self, other: &Self) -> bool {
+        let alike = |(one, other): (&Entry, &Entry)| {
+            one.id == other.id && one.api_version == other.api_version && one.fields == other.fields
+        };
+        self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(alike)
+    }
+
+    fn sort(&mut self) {
+        fn key(entry: &Entry) -> (Operation, Option<&str>, &str, &str, &str) {
+            let Entry { id, api_version, time, .. } = entry;
+            (id.operation, time.as_deref(), &id.name, api_version, &id.subresource)
+        }
+        // Times are written in one form, so that their texts are in their order.
+        self.entries.sort_by(|one, other| key(one).cmp(&key(other)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -187,7 +234,7 @@ impl Managers {
             }
             let held = if self.get(&bucket).is_some() { bucket.clone() } else { first.clone() };
             let (Some(held), Some(merged)) = (self.take(&held), self.take(&id)) else { continue };
-            let fields = held.fields.union(&merged.fields);
+            let fields = held.fields.union(&merged.fields).into();
             self.set(Entry { id: bucket, fields, ..merged });
             count -= 1;
         }
@@ -202,20 +249,35 @@ impl Managers {
 
 impl Entry {
     fn read(entry: &Value) -> Option<Self> {
-        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        let api_version = text("apiVersion").to_owned();
-        if api_version.is_empty() || text("fieldsType") != "FieldsV1" {
-            return None;
+        let text = |field: &str| Cow::from(entry.get(field).and_then(Value::as_str).unwrap_or_default());
+        EntryText {
+            manager: text("manager"),
+            operation: text("operation"),
+            api_version: text("apiVersion"),
+            time: entry.get("time").and_then(Value::as_str).map(Cow::from),
+            subresource: text("subresource"),
+            fields_type: text("fieldsType"),
+            fields: None,
         }
-        let (name, subresource) = (text("manager").to_owned(), text("subresource").to_owned());
-        let (operation, version) = match text("operation") {
-            "Apply" => (Operation::Apply, String::new()),
-            "Update" => (Operation::Update, api_version.clone()),
-            _ => return None,
+        .understood(FieldSet::parse(entry.get("fieldsV1").unwrap_or(&Value::Null)).ok()?.into())
+    }
+
+    fn write_text(&self, out: &mut Vec<u8>) {
+        let put = |out: &mut Vec<u8>, before: &str, value: &str| {
+            if !value.is_empty() {
+                out.extend_from_slice(before.as_bytes());
+                // Writing texts to memory cannot fail.
+                let _ = serde_json::to_writer(&mut *out, value);
+            }
         };
-        let fields = FieldSet::parse(entry.get("fieldsV1").unwrap_or(&Value::Null)).ok()?;
-        let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-        Some(Self { id: Manager { name, operation, version, subresource }, api_version, time, fields })
+        put(out, r#"{"apiVersion":"#, &self.api_version);
+        out.extend_from_slice(br#","fieldsType":"FieldsV1","fieldsV1":"#);
+        self.fields.write(out);
+        put(out, r#","manager":"#, &self.id.name);
+        put(out, r#","operation":"#, self.id.operation.name());
+        put(out, r#","subresource":"#, &self.id.subresource);
+        put(out, r#","time":"#, self.time.as_deref().unwrap_or_default());
+        out.push(b'}');
     }
 
     fn write(&self) -> Value {
@@ -233,6 +295,43 @@ impl Entry {
         put("fieldsType", "FieldsV1");
         entry.insert("fieldsV1".to_owned(), self.fields.to_json());
         Value::Object(entry)
+    }
+}
+
+/// An entry as it is written.
+#[derive(Deserialize)]
+struct EntryText<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default, rename = "apiVersion")]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    time: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow, default, rename = "fieldsType")]
+    fields_type: Cow<'a, str>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+impl EntryText<'_> {
+    /// The entry, if it is one that a server could have written.
+    fn understood(self, fields: Fields) -> Option<Entry> {
+        let api_version = self.api_version.into_owned();
+        if api_version.is_empty() || self.fields_type != "FieldsV1" {
+            return None;
+        }
+        let (operation, version) = match self.operation.as_ref() {
+            "Apply" => (Operation::Apply, String::new()),
+            "Update" => (Operation::Update, api_version.clone()),
+            _ => return None,
+        };
+        let (name, subresource) = (self.manager.into_owned(), self.subresource.into_owned());
+        let id = Manager { name, operation, version, subresource };
+        Some(Entry { id, api_version, time: self.time.map(Cow::into_owned), fields })
     }
 }
 
@@ -269,6 +368,12 @@ mod tests {
         let names: Vec<&str> = written.as_array().unwrap().iter().map(|it| it["manager"].as_str().unwrap()).collect();
         assert_eq!(names, ["z", "a", "b"]);
         assert_eq!(written[1], list[3]);
+        let text = Managers::read(Some(&list)).unwrap().text();
+        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), written);
+        let read = Managers::parse(&text).unwrap();
+        assert_eq!(Some(&read), Managers::read(Some(&written)).as_ref());
+        assert_eq!(read.write(), Some(written));
+        assert!(Managers::default().text().is_empty() && Managers::parse(b"").unwrap().is_empty());
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn to_scale(managers: &Managers, replicas: &Replicas) -> Managers {
             id: at_version(&entry.id, SCALE_VERSION),
             api_version: SCALE_VERSION.to_owned(),
             time: entry.time.clone(),
-            fields: FieldSet::of(&[REPLICAS]),
+            fields: FieldSet::of(&[REPLICAS]).into(),
         });
     }
     scale
@@ -60,7 +60,7 @@ pub(crate) fn from_scale(managers: &Managers, scale: &Managers, replicas: &Repli
         if let Some(path) = path.filter(|path| entry.fields.has(path))
             && scale.get(&entry.id).is_none()
         {
-            entry.fields = entry.fields.difference(&FieldSet::of(&[&path]));
+            entry.fields = entry.fields.difference(&FieldSet::of(&[&path])).into();
         }
         all.push(entry);
     }
@@ -73,7 +73,7 @@ pub(crate) fn from_scale(managers: &Managers, scale: &Managers, replicas: &Repli
             id: at_version(&entry.id, version),
             api_version: version.to_owned(),
             time: None,
-            fields: FieldSet::of(&[&path]),
+            fields: FieldSet::of(&[&path]).into(),
         });
     }
     all

@@ -1,5 +1,7 @@
 //! A set of fields: what a manager owns, or what a change has touched.
 
+mod read;
+
 use std::{cmp::Ordering, fmt};
 
 use serde_json::{Map, Value};
@@ -116,6 +118,15 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
+    /// Whether all that is in this set is in the other.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        zip(self, other).all(|pair| match pair {
+            (Some(one), Some(other)) => (!one.member || other.member) && one.below.is_within(&other.below),
+            (Some(_), None) => false,
+            (None, _) => true,
+        })
+    }
+
     /// Takes out what is in the other set; what is left is the difference.
     pub(crate) fn subtract(&mut self, other: &Self) {
         if other.is_empty() {
@@ -192,6 +203,24 @@ impl FieldSet {
         }
         let itself = itself || nodes.is_empty();
         Ok((Self::from_nodes(nodes), itself))
+    }
+
+    /// Writes the form that `fieldsV1` has, as text.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.write_members(false, out);
+    }
+
+    fn write_members(&self, itself: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(if itself && !self.is_empty() { br#"{".":{}"# } else { b"{" });
+        for (at, node) in self.nodes.iter().enumerate() {
+            if itself || at > 0 {
+                out.push(b',');
+            }
+            node.element.write_key(out);
+            out.push(b':');
+            node.below.write_members(node.member, out);
+        }
+        out.push(b'}');
     }
 
     /// The form that `fieldsV1` has.
@@ -286,9 +315,23 @@ pub(super) mod tests {
     fn what_is_no_set_is_refused() {
         for fields in [json!([]), json!({"a": {}}), json!({"f:a": 1}), json!({"f:a": {"k:x": {}}})] {
             assert_eq!(FieldSet::parse(&fields), Err(ElementError::Malformed), "{fields}");
+            assert!(serde_json::from_str::<FieldSet>(&fields.to_string()).is_err(), "{fields}");
         }
         let deep = (0..MAX_DEPTH + 2).fold(json!({}), |below, _| json!({"f:a": below}));
         assert_eq!(FieldSet::parse(&deep), Err(ElementError::Malformed));
+    }
+
+    #[test]
+    fn a_text_is_read_as_values_are() {
+        for fields in [
+            json!({}),
+            json!(null),
+            json!({"f:data": {".": {}, "f:a\"\\é": {}}, "f:b": null, "x:new": {"f:c": [1]}}),
+            json!({r#"k:{"port":80}"#: {".": {}}, r#"k:{"port":443}"#: {"f:x": {}}, "v:1.0": {}, "i:3": {}}),
+        ] {
+            let text = fields.to_string();
+            assert_eq!(serde_json::from_str::<FieldSet>(&text).unwrap(), set(fields), "{text}");
+        }
     }
 
     #[test]
@@ -309,6 +352,8 @@ pub(super) mod tests {
             prop_assert_eq!(one.intersection(&other), other.intersection(&one));
             prop_assert_eq!(one.difference(&other).union(&one.intersection(&other)), one.clone());
             prop_assert!(one.difference(&one).is_empty());
+            prop_assert_eq!(one.is_within(&other), one.difference(&other).is_empty());
+            prop_assert!(one.is_within(&one.union(&other)));
             let mut left = one.clone();
             left.subtract(&other);
             prop_assert_eq!(left, one.difference(&other));
@@ -318,6 +363,10 @@ pub(super) mod tests {
             );
             prop_assert!(one.without(&other).difference(&one).is_empty());
             prop_assert!(one.without(&other).intersection(&other).is_empty());
+            let mut text = Vec::new();
+            one.write(&mut text);
+            prop_assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), one.to_json());
+            prop_assert_eq!(serde_json::from_slice::<FieldSet>(&text).unwrap(), one.clone());
             prop_assert_eq!(set(one.to_json()), one);
         }
     }

@@ -66,8 +66,8 @@ impl Object {
     fn try_apply(&mut self, name: &str, config: Value, force: bool) -> Result<(), ApplyError> {
         let applied = self.write(|writing, live, managers| writing.apply(live, &config, managers, name, force))?;
         self.managers = applied.managers;
-        if let Some(object) = applied.object {
-            self.set(object);
+        if applied.changed {
+            self.set(applied.object);
         }
         Ok(())
     }
@@ -335,7 +335,7 @@ proptest! {
         let resource = Arc::clone(&object.resource);
         let typed = Typed { types: resource.schemas.merging(), ty: Types::structure(resource.schema) };
         let before = object.value.clone();
-        let had = object.managers.get(&Manager::applier("m1", "")).map(|entry| entry.fields.clone()).unwrap_or_default();
+        let had = object.managers.get(&Manager::applier("m1", "")).map(|entry| FieldSet::clone(&entry.fields)).unwrap_or_default();
         object.apply("m1", second);
         let removed = compare(typed, &before, &object.value).removed;
         // Whatever has gone was the applier's, or was in an item or a struct that was.
@@ -350,9 +350,25 @@ proptest! {
         if object.try_apply("m1", first, false).is_ok() && object.try_apply("m1", second, false).is_ok() {
             let typed = Typed { types: object.resource.schemas.merging(), ty: Types::structure(object.resource.schema) };
             let there = extract(typed, &object.value);
-            let owned = object.managers.get(&Manager::applier("m2", "")).map(|entry| entry.fields.clone()).unwrap_or_default();
+            let owned = object.managers.get(&Manager::applier("m2", "")).map(|entry| FieldSet::clone(&entry.fields)).unwrap_or_default();
             prop_assert!(owned.difference(&there).is_empty(), "{}", owned.difference(&there));
         }
+    }
+
+    #[test]
+    fn managers_that_were_stored_are_as_good_as_others(
+        first in configs(), others in configs(), second in configs(), again in any::<bool>(),
+    ) {
+        let mut object = Object::new("", "podtemplates");
+        object.apply("m2", others);
+        object.apply("m1", first.clone());
+        let config = if again { first } else { second };
+        let stored = Managers::parse(&object.managers.clone().text()).unwrap();
+        let (clock, known) = (object.clock, std::mem::replace(&mut object.managers, stored));
+        let from_text = object.write(|writing, live, managers| writing.apply(live, &config, managers, "m1", false));
+        (object.clock, object.managers) = (clock, known);
+        let from_sets = object.write(|writing, live, managers| writing.apply(live, &config, managers, "m1", false));
+        prop_assert_eq!(from_text, from_sets);
     }
 
     #[test]
@@ -364,7 +380,7 @@ proptest! {
         let Some(last) = object.managers.get(&id).cloned() else { return Ok(()) };
         let (quick, long) = object.write(|writing, live, mut managers| {
             let fields = extract(writing.typed, &second);
-            managers.set(Entry { fields: fields.clone(), ..last.clone() });
+            managers.set(Entry { fields: fields.clone().into(), ..last.clone() });
             let mut merged = live.clone();
             merge(writing.typed, &mut merged, &second);
             let mut quick = merged.clone();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 pub(crate) use structural::{Building, Items};
 
-use super::element::{Element, Scalar as Key};
+use super::element::{self, Element, Scalar as Key};
 use crate::{
     gotext,
     schema::{self, ListType, MapType, Schemas, Shape, StructRef, Type},
@@ -53,8 +53,16 @@ pub(super) enum Relation {
     Atomic,
     /// Members of a set.
     Set,
-    /// Told apart by these fields. A field that is not set has its default.
-    Keyed(Vec<(Box<str>, Option<Value>)>),
+    /// Told apart by these fields.
+    Keyed(Vec<KeyField>),
+}
+
+/// A field that tells items apart.
+#[derive(Clone, Debug)]
+pub(super) struct KeyField {
+    pub(super) name: Box<str>,
+    /// What it is where it is not set.
+    pub(super) default: Option<Value>,
 }
 
 #[derive(Clone, Debug)]
@@ -118,36 +126,104 @@ impl Map {
 impl List {
     /// What tells an item from the others of its list; the error is worded for users.
     pub(super) fn element(&self, item: &Value) -> Result<Element, String> {
-        match &self.relation {
-            Relation::Atomic => Err("invalid indexing of non-associative list".into()),
-            Relation::Set => match item {
-                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
-                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
-                scalar => Ok(Element::Value(Key(scalar.clone()))),
-            },
-            Relation::Keyed(keys) => {
-                let fields = match item {
-                    Value::Object(fields) => fields,
-                    Value::Null => return Err("associative list with keys may not have a null element".into()),
-                    _ => return Err("associative list with keys may not have non-map elements".into()),
-                };
-                let found = keys.iter().filter_map(|(name, default)| {
-                    let value = fields.get(name.as_ref()).or(default.as_ref())?;
-                    Some((name.clone(), Key(value.clone())))
-                });
-                let mut found: Vec<_> = found.collect();
-                if found.is_empty() {
-                    let names: Vec<String> = keys.iter().map(|(name, _)| gotext::quote(name)).collect();
-                    return Err(format!(
-                        "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-                        names.join(" ")
-                    ));
+        self.check(item)?;
+        let Relation::Keyed(keys) = &self.relation else { return Ok(Element::Value(Key(item.clone()))) };
+        let found = keys.iter().filter_map(|key| Some((key.name.clone(), Key(key.of(item)?.clone()))));
+        let mut found: Vec<_> = found.collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(Element::Key(found.into()))
+    }
+
+    /// Whether something tells an item from the others of its list; the error is worded for users.
+    pub(super) fn check(&self, item: &Value) -> Result<(), String> {
+        let problem = match (&self.relation, item) {
+            (Relation::Atomic, _) => "invalid indexing of non-associative list",
+            (Relation::Set, Value::Object(_)) => "associative list without keys has an element that's a map type",
+            (Relation::Set, Value::Array(_)) => "not supported: associative list with lists as elements",
+            (Relation::Set, Value::Null) => "associative list without keys has an element that's an explicit null",
+            (Relation::Set, _) => return Ok(()),
+            (Relation::Keyed(keys), Value::Object(_)) => {
+                if keys.iter().any(|key| key.of(item).is_some()) {
+                    return Ok(());
                 }
-                found.sort_by(|one, other| one.0.cmp(&other.0));
-                Ok(Element::Key(found.into()))
+                let names: Vec<String> = keys.iter().map(|key| gotext::quote(&key.name)).collect();
+                return Err(format!(
+                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                    names.join(" ")
+                ));
+            }
+            (Relation::Keyed(_), Value::Null) => "associative list with keys may not have a null element",
+            (Relation::Keyed(_), _) => "associative list with keys may not have non-map elements",
+        };
+        Err(problem.to_owned())
+    }
+
+    /// Whether two items have the same element, if they have one.
+    pub(super) fn same(&self, one: &Value, other: &Value) -> bool {
+        match &self.relation {
+            Relation::Atomic => false,
+            Relation::Set => element::equal(one, other),
+            Relation::Keyed(keys) => keys.iter().all(|key| match (key.of(one), key.of(other)) {
+                (Some(one), Some(other)) => element::equal(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            }),
+        }
+    }
+
+    /// Whether two lists have the same elements in the same order, and none twice. Of long lists nobody knows: it would take
+    /// longer than to find out what they have in common.
+    pub(super) fn in_step(&self, ones: &[Value], others: &[Value]) -> bool {
+        if ones.len() != others.len() || ones.len() > FEW {
+            return false;
+        }
+        let (Some(ones), Some(others)) = (self.names(ones), self.names(others)) else { return false };
+        let same = |one: &[Option<&Value>], other: &[Option<&Value>]| {
+            one.iter().zip(other).all(|pair| match pair {
+                (Some(one), Some(other)) => element::equal(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            })
+        };
+        let width = self.width();
+        let each = || ones.chunks(width);
+        each().zip(others.chunks(width)).all(|(one, other)| same(one, other))
+            && each().enumerate().all(|(at, one)| !each().take(at).any(|earlier| same(earlier, one)))
+    }
+
+    /// What tells the items apart, so many values for each; none if something does not.
+    fn names<'a>(&'a self, items: &'a [Value]) -> Option<Vec<Option<&'a Value>>> {
+        let mut names = Vec::with_capacity(items.len() * self.width());
+        for item in items {
+            match &self.relation {
+                Relation::Keyed(keys) if item.is_object() => {
+                    let start = names.len();
+                    names.extend(keys.iter().map(|key| key.of(item)));
+                    names[start..].iter().any(Option::is_some).then_some(())?;
+                }
+                _ => {
+                    self.check(item).ok()?;
+                    names.push(Some(item));
+                }
             }
         }
+        Some(names)
+    }
+
+    /// How many values tell an item apart.
+    fn width(&self) -> usize {
+        match &self.relation {
+            Relation::Keyed(keys) => keys.len().max(1),
+            Relation::Atomic | Relation::Set => 1,
+        }
+    }
+}
+
+/// So many items are compared each with each without being put in order.
+pub(super) const FEW: usize = 16;
+
+impl KeyField {
+    /// What an item has in this field.
+    fn of<'a>(&'a self, item: &'a Value) -> Option<&'a Value> {
+        item.get(self.name.as_ref()).or(self.default.as_ref())
     }
 }
 
@@ -257,7 +333,8 @@ impl Builder<'_> {
                     }
                     _ => None,
                 };
-                Relation::Keyed(keys.iter().map(|name| (name.clone(), default(name))).collect())
+                let key = |name: &str| KeyField { name: name.into(), default: default(name) };
+                Relation::Keyed(keys.iter().map(|name| key(name)).collect())
             }
         };
         self.add(Atom { list: Some(List { item: ty, relation }), ..Atom::default() })

@@ -74,7 +74,7 @@ fn by_version<'a>(managers: &'a Managers, first: &'a str) -> Vec<(&'a str, Field
     for entry in managers.entries() {
         match found.iter_mut().find(|(version, _)| *version == entry.api_version) {
             Some((_, owned)) => *owned = owned.union(&entry.fields),
-            None => found.push((&entry.api_version, entry.fields.clone())),
+            None => found.push((&entry.api_version, FieldSet::clone(&entry.fields))),
         }
     }
     found

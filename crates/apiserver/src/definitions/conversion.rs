@@ -78,7 +78,8 @@ pub(crate) async fn settled<T>(shared: &Shared, mut decide: impl FnMut() -> Resu
         }
         drop(decided);
         for wanted in std::mem::take(&mut known.wanted) {
-            known.ask(wanted, shared.definitions.turns()).await?;
+            // Few decisions need it, and it is large.
+            Box::pin(known.ask(wanted, shared.definitions.turns())).await?;
         }
     }
     Err(Status::internal("conversion does not come to an end"))

@@ -35,8 +35,9 @@ pub(crate) fn decode(resource: &Resource, custom: &Custom, text: &[u8]) -> Resul
 /// An object that was merged without knowing its type: its metadata is made to fit.
 pub(crate) fn restore(resource: &Resource, mut object: Value) -> Result<Value, String> {
     let metadata = object.as_object_mut().and_then(|members| members.remove("metadata"));
-    let Some(metadata) = metadata.filter(|metadata| !metadata.is_null()) else { return Ok(object) };
-    object["metadata"] = schema::restore(&resource.schemas, Registry::kubernetes().schemas().object_meta(), metadata)?;
+    let Some(mut metadata) = metadata.filter(|metadata| !metadata.is_null()) else { return Ok(object) };
+    schema::restore(&resource.schemas, Registry::kubernetes().schemas().object_meta(), &mut metadata)?;
+    object["metadata"] = metadata;
     Ok(object)
 }
 

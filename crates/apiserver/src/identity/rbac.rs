@@ -14,6 +14,7 @@ use std::{
 
 use orrery_store::{ListOptions, Revision, Scope};
 
+use policy::Changed;
 pub(crate) use policy::{GROUP, Policy, RoleRef};
 pub(crate) use rule::Rule;
 use rule::missing;
@@ -47,8 +48,8 @@ impl Rbac {
 
     /// The roles and bindings of a space as they are now.
     pub(crate) fn policy(&self, space: &str) -> Arc<Policy> {
-        let changed = policy::RESOURCES.map(|resource| self.objects.stored().last_change(GROUP, resource, space));
-        if space != ROOT && changed == [Revision::ZERO; 4] {
+        let changed = self.changed(space);
+        if space != ROOT && changed == Changed::default() {
             return self.shared.clone();
         }
         let known = self.kept.read().unwrap_or_else(PoisonError::into_inner).get(space).cloned();
@@ -58,7 +59,12 @@ impl Rbac {
         }
     }
 
-    fn read(&self, space: &str, changed: [Revision; 4], known: Option<&Policy>) -> Arc<Policy> {
+    fn changed(&self, space: &str) -> Changed {
+        let resources = policy::RESOURCES.map(|resource| self.objects.stored().last_change(GROUP, resource, space));
+        Changed { resources, replaced: self.objects.last_replaced(space) }
+    }
+
+    fn read(&self, space: &str, changed: Changed, known: Option<&Policy>) -> Arc<Policy> {
         // Read before the objects: what is not marked here and written meanwhile is found below.
         let replaced = self.objects.replaced(space, None).unwrap_or_default();
         let nothing = Policy::default();
@@ -70,7 +76,7 @@ impl Rbac {
         let policy = Policy::build(changed, beneath, |name| replaced.contains(name), objects, known);
         let policy = Arc::new(policy);
         // A change that is under way may be told before it is seen; what was read without it is not kept.
-        if changed.iter().all(|revision| *revision <= seen) {
+        if changed.last() <= seen {
             let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
             if kept.len() >= KEPT && !kept.contains_key(space) {
                 kept.clear();

@@ -4,7 +4,7 @@ mod cluster;
 mod pods;
 mod workloads;
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -53,7 +53,10 @@ pub(super) fn apply(schemas: &Schemas, root: StructRef, object: &mut Value) {
 
 /// Which structs have defaults of their own or below them.
 struct Plan {
-    fills: HashMap<StructRef, Fill>,
+    /// By the type.
+    fills: Vec<Option<Fill>>,
+    /// By the type, the fields that have defaults or something below them that has.
+    fields: Vec<Vec<usize>>,
     reach: Reach,
 }
 
@@ -72,30 +75,32 @@ impl Plan {
     fn new(schemas: &Schemas) -> Self {
         let tables = [pods::FILLS, workloads::FILLS, cluster::FILLS];
         let found = |name: &str| schemas.find(name).unwrap_or_else(|| unreachable!("no type is called {name}"));
-        let fills: HashMap<StructRef, Fill> =
-            tables.iter().flat_map(|table| table.iter()).map(|(name, fill)| (found(name), *fill)).collect();
+        let mut fills: Vec<Option<Fill>> = schemas.references().map(|_| None).collect();
+        for (name, fill) in tables.iter().flat_map(|table| table.iter()) {
+            fills[found(name).index()] = Some(*fill);
+        }
+        let has_default = |field: &Field| field.default.is_some() || field.ty.is_resource_list();
         let reach = Reach::to(schemas, |reference| {
-            let has_default = |field: &Field| field.default.is_some() || field.ty.is_resource_list();
-            fills.contains_key(&reference) || schemas.get(reference).fields.iter().any(has_default)
+            fills[reference.index()].is_some() || schemas.get(reference).fields.iter().any(has_default)
         });
-        Self { fills, reach }
+        Self { fields: reach.fields(schemas, has_default), fills, reach }
     }
 
     fn walk(&self, schemas: &Schemas, reference: StructRef, members: &mut Members) {
         if !self.reach.has(reference) {
             return;
         }
-        if let Some(fill) = self.fills.get(&reference) {
+        if let Some(fill) = self.fills[reference.index()] {
             fill(members);
         }
-        for field in &schemas.get(reference).fields {
+        let described = schemas.get(reference);
+        for field in self.fields[reference.index()].iter().map(|place| &described.fields[*place]) {
             if let (Some(default), false) = (&field.default, members.contains_key(field.name.as_ref())) {
                 members.insert(field.name.to_string(), default.clone());
             }
             match (members.get_mut(field.name.as_ref()), &field.ty.shape) {
                 // What runtimes need is no resource of the core group, and kept as it is.
-                (Some(_), _)
-                    if schemas.get(reference).name.starts_with("io.k8s.api.node.") && field.ty.is_resource_list() => {}
+                (Some(_), _) if field.ty.is_resource_list() && described.name.starts_with("io.k8s.api.node.") => {}
                 (Some(value), _) => self.below(schemas, &field.ty, value),
                 // What is not a pointer is always there.
                 (None, Shape::Struct(inner)) if !field.pointer && self.reach.has(*inner) => {

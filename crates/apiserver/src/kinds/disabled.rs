@@ -1,6 +1,6 @@
 //! Fields behind features that stock Kubernetes has switched off: whoever sends them owns them, but they are not kept.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -55,18 +55,26 @@ const DROPPED: &[(&str, &[&str])] = &[
 ];
 
 struct Plan {
-    dropped: HashMap<StructRef, &'static [&'static str]>,
+    /// By the type.
+    dropped: Vec<&'static [&'static str]>,
+    /// By the type, the fields below which something is dropped.
+    fields: Vec<Vec<usize>>,
     pod_spec: Option<StructRef>,
     reach: Reach,
 }
 
 impl Plan {
     fn new(schemas: &Schemas) -> Self {
-        let known = |(name, fields): &(&str, &'static [&'static str])| Some((schemas.find(name)?, *fields));
-        let dropped: HashMap<_, _> = DROPPED.iter().filter_map(known).collect();
+        let mut dropped: Vec<&[&str]> = schemas.references().map(|_| &[][..]).collect();
+        for (name, fields) in DROPPED {
+            if let Some(reference) = schemas.find(name) {
+                dropped[reference.index()] = fields;
+            }
+        }
         let pod_spec = schemas.find("io.k8s.api.core.v1.PodSpec");
-        let reach = Reach::to(schemas, |reference| dropped.contains_key(&reference) || Some(reference) == pod_spec);
-        Self { dropped, pod_spec, reach }
+        let reach =
+            Reach::to(schemas, |reference| !dropped[reference.index()].is_empty() || Some(reference) == pod_spec);
+        Self { dropped, fields: reach.fields(schemas, |_| false), pod_spec, reach }
     }
 
     fn walk(&self, schemas: &Schemas, reference: StructRef, members: &mut Members) {
@@ -78,10 +86,11 @@ impl Plan {
             container_restart_policies(members);
             signal_only_lifecycles(members);
         }
-        for name in self.dropped.get(&reference).copied().unwrap_or_default() {
+        for name in self.dropped[reference.index()] {
             members.remove(*name);
         }
-        for field in schemas.get(reference).fields.iter().filter(|field| self.reach.leads(&field.ty)) {
+        let described = schemas.get(reference);
+        for field in self.fields[reference.index()].iter().map(|place| &described.fields[*place]) {
             if let Some(value) = members.get_mut(field.name.as_ref()) {
                 self.below(schemas, &field.ty, value);
             }

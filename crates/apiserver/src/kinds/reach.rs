@@ -1,6 +1,6 @@
 //! Which types lead to others: where a walk over an object can stop.
 
-use crate::schema::{Schemas, Shape, StructRef, Type};
+use crate::schema::{Field, Schemas, Shape, StructRef, Type};
 
 /// Types, and all that have a field of one of them, however deep.
 pub(super) struct Reach(Vec<bool>);
@@ -24,6 +24,15 @@ impl Reach {
 
     pub(super) fn has(&self, reference: StructRef) -> bool {
         self.0.get(reference.index()).copied().unwrap_or(false)
+    }
+
+    /// Of every type the fields that lead there, or are wanted for themselves, by their places.
+    pub(super) fn fields(&self, schemas: &Schemas, wanted: impl Fn(&Field) -> bool) -> Vec<Vec<usize>> {
+        let places = |reference: StructRef| {
+            let fields = schemas.get(reference).fields.iter().enumerate();
+            fields.filter(|(_, field)| wanted(field) || self.leads(&field.ty)).map(|(place, _)| place).collect()
+        };
+        schemas.references().map(places).collect()
     }
 
     /// Whether a value of the type can hold one of them.

@@ -267,7 +267,7 @@ fn node_term(term: &Value, values: bool, path: &str, found: &mut Vec<String>) {
 
 fn claim_spec(spec: &Value, path: &str, found: &mut Vec<String>) {
     for kind in ["requests", "limits"] {
-        fractional_bytes(spec.get("resources"), &format!("{path}.resources"), kind, "storage", found);
+        fractional_bytes(spec.get("resources"), format_args!("{path}.resources"), kind, "storage", found);
     }
 }
 

@@ -61,7 +61,7 @@ impl<'a> Metadata<'a> {
 
     /// Sets a field to what another object has there, also if that is nothing.
     pub(crate) fn copy(&mut self, field: &str, from: &Value) {
-        match from.pointer(&format!("/metadata/{field}")) {
+        match from.get("metadata").and_then(|metadata| metadata.get(field)) {
             Some(value) if !value.is_null() => self.set(field, value.clone()),
             _ => self.remove(field),
         }
@@ -104,14 +104,15 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 /// The finalizers of an object.
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Drops owners that are there twice, and answers with their uids.
 pub(crate) fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
     let mut repeated = Vec::new();
-    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else { return repeated };
+    let owners = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
+    let Some(Value::Array(owners)) = owners else { return repeated };
     let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
     for owner in owners.drain(..) {
         if kept.contains(&owner) {

@@ -10,7 +10,7 @@ use crate::{
     registry::{Registry, Resource},
     schema,
     status::Status,
-    verbs::Owner,
+    verbs::{Old, Owner},
 };
 
 /// A field of an object that another makes than the object itself, by applying it.
@@ -36,7 +36,9 @@ pub(super) fn note(registry: &Registry, resource: &Arc<Resource>, object: &mut V
             json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": {"name": name}});
         config[part.field] = value;
         crate::answer::complete(resource, object);
-        (*object, _) = owner(part.manager, part.subresource).apply(Some(object), &config, true)?;
+        let old = Old { object, managers: None };
+        let (made, _) = owner(part.manager, part.subresource).apply(Some(old), &config, true)?;
+        *object = made.whole();
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Reads an object from JSON as a typed decoder would: unknown fields are noted and dropped, values of the wrong type refused.
 
+mod type_meta;
+
 use std::{collections::HashSet, fmt};
 
 use serde_json::{Map, Number, Value};
@@ -42,18 +44,41 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
+/// A text that is JSON, and so need not be checked again.
+#[derive(Clone, Copy)]
+pub(crate) struct Checked<'a>(&'a [u8]);
+
+impl<'a> Checked<'a> {
+    /// What is wrong with the text is said in the words of Go's decoder.
+    pub(crate) fn new(text: &'a [u8]) -> Result<Self, DecodeError> {
+        syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
+        Ok(Self(text))
+    }
+
+    /// The `apiVersion` and `kind` it names, empty where it does not.
+    pub(crate) fn type_meta(self) -> Result<(String, String), DecodeError> {
+        let none = Schemas::default();
+        Decoder::new(&none, self.0).type_meta()
+    }
+
+    /// Reads an object of a type.
+    pub(crate) fn decode(self, schemas: &Schemas, root: StructRef) -> Result<Decoded, DecodeError> {
+        let ty = Type { shape: Shape::Struct(root), go: None, message: false };
+        let (object, strict) = read(schemas, &ty, self)?;
+        Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict })
+    }
+}
+
 /// Reads an object of a type.
 pub fn decode(schemas: &Schemas, root: StructRef, text: &[u8]) -> Result<Decoded, DecodeError> {
-    let ty = Type { shape: Shape::Struct(root), go: None, message: false };
-    let (object, strict) = read(schemas, &ty, text)?;
-    Ok(Decoded { object: object.unwrap_or_else(|| Value::Object(Map::new())), strict })
+    Checked::new(text)?.decode(schemas, root)
 }
 
 /// What strict decoding refuses in a list of objects of a type; an error if it is no such list.
 pub(crate) fn check_list(schemas: &Schemas, item: StructRef, text: &[u8]) -> Result<Vec<String>, DecodeError> {
     let item = Type { shape: Shape::Struct(item), go: None, message: false };
     let ty = Type { shape: Shape::List(Box::new(item)), go: None, message: false };
-    read(schemas, &ty, text).map(|(_, strict)| strict)
+    read(schemas, &ty, Checked::new(text)?).map(|(_, strict)| strict)
 }
 
 /// The keys that stand in an object twice, anywhere in a text that is JSON: `duplicate field "a.b"`.
@@ -65,9 +90,8 @@ pub(crate) fn repeated_keys(text: &[u8]) -> Vec<String> {
 }
 
 /// A value of a type, nothing where it is null, and what strict decoding refuses in it.
-fn read(schemas: &Schemas, ty: &Type, text: &[u8]) -> Result<(Option<Value>, Vec<String>), DecodeError> {
-    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
-    let mut decoder = Decoder::new(schemas, text);
+fn read(schemas: &Schemas, ty: &Type, text: Checked<'_>) -> Result<(Option<Value>, Vec<String>), DecodeError> {
+    let mut decoder = Decoder::new(schemas, text.0);
     let value = decoder.value(ty, 0).map_err(DecodeError)?;
     match decoder.saved {
         Some(error) => Err(DecodeError(error)),
@@ -77,56 +101,7 @@ fn read(schemas: &Schemas, ty: &Type, text: &[u8]) -> Result<(Option<Value>, Vec
 
 /// The `apiVersion` and `kind` a text names, empty where it does not.
 pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
-    syntax::check(text).map_err(|error| DecodeError(error.to_string()))?;
-    let none = Schemas::default();
-    TypeMetaReader { decoder: Decoder::new(&none, text) }.read()
-}
-
-struct TypeMetaReader<'a> {
-    decoder: Decoder<'a>,
-}
-
-impl TypeMetaReader<'_> {
-    fn read(mut self) -> Result<(String, String), DecodeError> {
-        let (mut version, mut kind) = (String::new(), String::new());
-        let reader = &mut self.decoder;
-        match reader.peek() {
-            b'{' => {}
-            b'n' => return Ok((version, kind)),
-            other => {
-                return Err(DecodeError(format!(
-                    "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
-                     Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                    word(other)
-                )));
-            }
-        }
-        let mut failed = None;
-        reader.at += 1;
-        while let Some(key) = reader.next_key() {
-            let target = match key.as_str() {
-                "apiVersion" => &mut version,
-                "kind" => &mut kind,
-                _ => {
-                    reader.skip();
-                    continue;
-                }
-            };
-            match reader.peek() {
-                b'"' => *target = reader.string(),
-                b'n' => {
-                    reader.skip();
-                }
-                other => {
-                    failed.get_or_insert_with(|| {
-                        format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(other))
-                    });
-                    reader.skip();
-                }
-            }
-        }
-        failed.map_or(Ok((version, kind)), |message| Err(DecodeError(message)))
-    }
+    Checked::new(text)?.type_meta()
 }
 
 struct Decoder<'a> {
@@ -203,16 +178,17 @@ impl<'a> Decoder<'a> {
         let schemas = self.schemas;
         let described = schemas.get(reference);
         let mut members = Map::new();
-        let mut seen: HashSet<&str> = HashSet::new();
+        let mut seen = Places::default();
         let (outer, fields) = (self.inside, self.fields.len());
         self.at += 1;
         while let Some(key) = self.next_key() {
-            let Some(field) = described.field(&key) else {
+            let Some(place) = described.place(&key) else {
                 self.note("unknown field", &key);
                 self.skip();
                 continue;
             };
-            let again = !seen.insert(&field.name);
+            let field = &described.fields[place];
+            let again = !seen.insert(place);
             if again {
                 self.note("duplicate field", &key);
             }
@@ -432,13 +408,15 @@ impl<'a> Decoder<'a> {
     /// The text of the string at hand, with Go's treatment of what is not Unicode.
     fn string(&mut self) -> String {
         let from = self.at + 1;
-        let mut end = from;
-        while !matches!(self.text.get(end), Some(b'"' | b'\\') | None) {
-            end += 1;
-        }
-        if self.text.get(end) == Some(&b'"') {
-            self.at = end + 1;
-            return String::from_utf8_lossy(&self.text[from..end]).into_owned();
+        let rest = self.text.get(from..).unwrap_or_default();
+        let length = syntax::plain(rest);
+        if rest.get(length) == Some(&b'"') {
+            self.at = from + length + 1;
+            let text = &rest[..length];
+            return match std::str::from_utf8(text) {
+                Ok(text) => text.to_owned(),
+                Err(_) => String::from_utf8_lossy(text).into_owned(),
+            };
         }
         let (text, length) = scalar::unescape(&self.text[from..]);
         self.at = from + length;
@@ -483,14 +461,16 @@ impl<'a> Decoder<'a> {
 
     fn skip_string(&mut self) {
         self.at += 1;
-        while let Some(byte) = self.text.get(self.at) {
-            match byte {
-                b'"' => {
+        loop {
+            self.at += syntax::plain(self.text.get(self.at..).unwrap_or_default());
+            match self.text.get(self.at) {
+                None => return,
+                Some(b'"') => {
                     self.at += 1;
                     return;
                 }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
             }
         }
     }
@@ -501,6 +481,28 @@ impl<'a> Decoder<'a> {
             self.at += 1;
         }
         self.text.get(self.at).copied().unwrap_or(0)
+    }
+}
+
+/// Places of fields in a struct.
+#[derive(Default)]
+struct Places {
+    first: u64,
+    /// Those behind the first 64, which hardly any struct has.
+    others: Vec<usize>,
+}
+
+impl Places {
+    /// Adds a place; false if it is there already.
+    fn insert(&mut self, place: usize) -> bool {
+        let Some(bit) = u32::try_from(place).ok().and_then(|place| 1u64.checked_shl(place)) else {
+            let new = !self.others.contains(&place);
+            self.others.extend(new.then_some(place));
+            return new;
+        };
+        let new = self.first & bit == 0;
+        self.first |= bit;
+        new
     }
 }
 

@@ -47,7 +47,8 @@ pub fn sparse(schemas: &Schemas, root: StructRef, object: &mut Value) {
 /// Adds to a sparse object what the real server always writes: empty structs, empty values that are required, times that are not set.
 pub fn complete(schemas: &Schemas, root: StructRef, object: &mut Value) {
     let Value::Object(members) = object else { return };
-    for field in &schemas.get(root).fields {
+    let described = schemas.get(root);
+    for field in described.completed.iter().map(|place| &described.fields[usize::from(*place)]) {
         match members.get_mut(field.name.as_ref()) {
             Some(value) => each(schemas, &field.ty, value, complete),
             None => {
@@ -58,6 +59,18 @@ pub fn complete(schemas: &Schemas, root: StructRef, object: &mut Value) {
             }
         }
     }
+}
+
+/// The fields a struct is completed by, by their places: those that are always written, and those that hold structs.
+pub(super) fn completed(fields: &[Field]) -> Vec<u16> {
+    let holds_structs = |mut ty: &Type| {
+        while let Shape::List(inner) | Shape::Map(inner) = &ty.shape {
+            ty = inner;
+        }
+        matches!(ty.shape, Shape::Struct(_))
+    };
+    let places = (0u16..).zip(fields);
+    places.filter(|(_, field)| holds_structs(&field.ty) || always(field).is_some()).map(|(place, _)| place).collect()
 }
 
 /// Applies a change of form to every struct directly below a value.

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 
-use super::{Field, ListType, MapType, Omit, PatchStrategy, Schemas, Shape, Struct, StructRef, Type};
+use super::{Field, ListType, MapType, Omit, PatchStrategy, Schemas, Shape, Struct, StructRef, Type, form::completed};
 
 #[derive(Deserialize)]
 struct Data {
@@ -98,7 +98,9 @@ pub(super) fn schemas(texts: &[&[u8]]) -> Result<Schemas, serde_json::Error> {
         }
         let places = fields.iter().zip(0..).map(|(field, index)| (field.name.clone(), index)).collect();
         let atomic = described.map.as_deref() == Some("atomic");
-        structs.push(Struct { name, go: described.go, fields, atomic, message: described.pb, by_name: places });
+        let completed = completed(&fields);
+        let (go, message) = (described.go, described.pb);
+        structs.push(Struct { name, go, fields, atomic, message, by_name: places, completed });
     }
     Ok(Schemas { structs, by_name, merging: OnceLock::new(), messages: OnceLock::new() })
 }

@@ -4,20 +4,20 @@ use serde_json::{Map, Number, Value};
 
 use super::{Schemas, Shape, StructRef, Type, decode, scalar};
 
-/// The object in its sparse form, as [`super::decode`] would leave it. Fields nobody knows are dropped; a value of the wrong
+/// The object in its sparse form, as [`super::sparse`] would leave it. Fields nobody knows are dropped; a value of the wrong
 /// type is named in Kubernetes' words.
-pub(crate) fn restore(schemas: &Schemas, root: StructRef, value: Value) -> Result<Value, String> {
-    Restorer { schemas, notes: None }.object(root, value)
+pub(crate) fn restore(schemas: &Schemas, root: StructRef, object: &mut Value) -> Result<(), String> {
+    Restorer { schemas, tells_empty: false, notes: None }.object(root, object)
 }
 
-/// The same, and the fields nobody knows: `unknown field "x"`, in the order of their texts.
+/// The same as [`super::decode`] would leave it, and the fields nobody knows: `unknown field "x"`, in the order of their texts.
 pub(crate) fn restore_strictly(
     schemas: &Schemas,
     root: StructRef,
-    value: Value,
+    mut object: Value,
 ) -> Result<(Value, Vec<String>), String> {
-    let mut restorer = Restorer { schemas, notes: Some(Notes::default()) };
-    let object = restorer.object(root, value)?;
+    let mut restorer = Restorer { schemas, tells_empty: true, notes: Some(Notes::default()) };
+    restorer.object(root, &mut object)?;
     let mut unknown = restorer.notes.unwrap_or_default().unknown;
     unknown.sort_unstable();
     Ok((object, unknown))
@@ -25,6 +25,8 @@ pub(crate) fn restore_strictly(
 
 struct Restorer<'a> {
     schemas: &'a Schemas,
+    /// Whether what is empty is kept where that tells something.
+    tells_empty: bool,
     notes: Option<Notes>,
 }
 
@@ -37,45 +39,51 @@ struct Notes {
 }
 
 impl Restorer<'_> {
-    fn object(&mut self, root: StructRef, value: Value) -> Result<Value, String> {
+    fn object(&mut self, root: StructRef, value: &mut Value) -> Result<(), String> {
         match value {
             Value::Object(members) => self.structure(root, members),
-            other => Err(format!("cannot restore struct from: {}", kind(&other))),
+            other => Err(format!("cannot restore struct from: {}", kind(other))),
         }
     }
 
-    fn structure(&mut self, reference: StructRef, members: Map<String, Value>) -> Result<Value, String> {
+    fn structure(&mut self, reference: StructRef, members: &mut Map<String, Value>) -> Result<(), String> {
         let described = self.schemas.get(reference);
-        let (mut known, mut unknown) = (Vec::with_capacity(members.len()), Vec::new());
-        for (name, value) in members {
-            match described.place(&name) {
-                Some(place) => known.push((place, name, value)),
-                None => unknown.push(name),
-            }
-        }
         // What is wrong is found in the order of the fields.
-        known.sort_unstable_by_key(|(place, ..)| *place);
-        let mut restored = Map::new();
-        for (place, name, value) in known {
+        let mut wrong: Option<(usize, String)> = None;
+        members.retain(|name, value| {
+            let Some(place) = described.place(name) else {
+                self.note(name);
+                return false;
+            };
             let field = &described.fields[place];
             let outer = self.enter(|way| {
                 if !way.is_empty() {
                     way.push('.');
                 }
-                way.push_str(&name);
+                way.push_str(name);
             });
-            let value = self.typed(&field.ty, value)?;
+            let restored = self.typed(&field.ty, value);
             self.leave(outer);
-            if let Some(value) = value.filter(|value| field.holds(value) || field.tells_empty(value)) {
-                restored.insert(name, value);
+            match restored {
+                Ok(()) => !value.is_null() && (field.holds(value) || self.tells_empty && field.tells_empty(value)),
+                Err(problem) => {
+                    if wrong.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
+                        wrong = Some((place, problem));
+                    }
+                    true
+                }
             }
-        }
+        });
+        wrong.map_or(Ok(()), |(_, problem)| Err(problem))
+    }
+
+    /// Notes a field nobody knows.
+    fn note(&mut self, name: &str) {
         if let Some(notes) = &mut self.notes {
             let dot = if notes.way.is_empty() { "" } else { "." };
-            let unknown = unknown.iter().map(|name| format!("{}{dot}{name}", notes.way));
-            notes.unknown.extend(unknown.map(|way| format!("unknown field {}", crate::gotext::quote(&way))));
+            let way = format!("{}{dot}{name}", notes.way);
+            notes.unknown.push(format!("unknown field {}", crate::gotext::quote(&way)));
         }
-        Ok(Value::Object(restored))
     }
 
     /// Notes a step on the way to a value; the answer leads back.
@@ -93,48 +101,59 @@ impl Restorer<'_> {
         }
     }
 
-    /// A value of a type; none where it was null.
-    fn typed(&mut self, ty: &Type, value: Value) -> Result<Option<Value>, String> {
-        let restored = match (&ty.shape, value) {
-            (_, Value::Null) => return Ok(None),
+    /// Makes a value one of its type; what is null stays so.
+    fn typed(&mut self, ty: &Type, value: &mut Value) -> Result<(), String> {
+        match (&ty.shape, &mut *value) {
+            (_, Value::Null) | (Shape::Raw, _) => {}
             (Shape::Struct(reference), value) => self.object(*reference, value)?,
             (Shape::Map(element), Value::Object(members)) => {
-                let members = members.into_iter().map(|(name, value)| Ok((name, self.item(element, value)?)));
-                Value::Object(members.collect::<Result<_, String>>()?)
+                members.values_mut().try_for_each(|value| self.item(element, value))?;
             }
-            (Shape::Map(_), other) => return Err(format!("cannot restore map from {}", kind(&other))),
+            (Shape::Map(_), other) => return Err(format!("cannot restore map from {}", kind(other))),
             (Shape::List(element), Value::Array(items)) => {
-                let items = items.into_iter().enumerate().map(|(index, value)| {
+                for (index, value) in items.iter_mut().enumerate() {
                     let outer = self.enter(|way| way.push_str(&format!("[{index}]")));
                     let item = self.item(element, value);
                     self.leave(outer);
-                    item
-                });
-                Value::Array(items.collect::<Result<_, String>>()?)
+                    item?;
+                }
             }
-            (Shape::List(_), other) => return Err(format!("cannot restore slice from {}", kind(&other))),
+            (Shape::List(_), other) => return Err(format!("cannot restore slice from {}", kind(other))),
             (Shape::Bytes, Value::String(text)) => {
-                let normal = scalar::base64(&text);
-                normal.map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}"))?.into()
+                let normal = scalar::base64(text);
+                *text =
+                    normal.map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}"))?;
             }
-            (Shape::Bytes, other) => return Err(format!("cannot restore slice from {}", kind(&other))),
-            (Shape::Raw, value) => value,
+            (Shape::Bytes, other) => return Err(format!("cannot restore slice from {}", kind(other))),
+            (Shape::Duration | Shape::IntOrString, Value::String(_)) => {}
+            (Shape::Time, Value::String(text)) => *text = scalar::time(text)?,
+            (Shape::MicroTime, Value::String(text)) => *text = scalar::micro_time(text)?,
+            (Shape::Quantity, Value::String(text)) if is_plain(text) => *value = scalar::quantity(text)?,
             (Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::IntOrString, value) => {
-                decode::own_form(&ty.shape, &value)?
+                *value = decode::own_form(&ty.shape, value)?;
             }
             (_, value) => simple(ty, value)?,
-        };
-        Ok(Some(restored))
+        }
+        Ok(())
     }
 
     /// An item of a list or a value of a map, where null is the empty value.
-    fn item(&mut self, ty: &Type, value: Value) -> Result<Value, String> {
-        Ok(self.typed(ty, value)?.unwrap_or_else(|| decode::zero(ty)))
+    fn item(&mut self, ty: &Type, value: &mut Value) -> Result<(), String> {
+        self.typed(ty, value)?;
+        if value.is_null() {
+            *value = decode::zero(ty);
+        }
+        Ok(())
     }
 }
 
+/// Whether JSON writes a text as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-'))
+}
+
 /// Numbers, texts and booleans do not become each other.
-fn simple(ty: &Type, value: Value) -> Result<Value, String> {
+fn simple(ty: &Type, value: &mut Value) -> Result<(), String> {
     let wanted = match ty.shape {
         Shape::Bool => "bool",
         Shape::Int32 => "int32",
@@ -142,18 +161,19 @@ fn simple(ty: &Type, value: Value) -> Result<Value, String> {
         Shape::Float64 => "float64",
         _ => "string",
     };
-    match (&ty.shape, value) {
-        (Shape::Bool, value @ Value::Bool(_))
-        | (Shape::String, value @ Value::String(_))
-        | (Shape::Float64, value @ Value::Number(_)) => Ok(value),
+    match (&ty.shape, &*value) {
+        (Shape::Bool, Value::Bool(_)) | (Shape::String, Value::String(_)) | (Shape::Float64, Value::Number(_)) => {}
         (Shape::Int32 | Shape::Int64, Value::Number(number)) => {
-            let whole = whole(&number).ok_or_else(|| format!("cannot convert float64 to {wanted}"))?;
+            let whole = whole(number).ok_or_else(|| format!("cannot convert float64 to {wanted}"))?;
             // What does not fit loses its upper bits, as in the real server.
-            Ok(if wanted == "int32" { Value::from(whole as i32) } else { Value::from(whole) })
+            *value = if wanted == "int32" { Value::from(whole as i32) } else { Value::from(whole) };
         }
-        (Shape::String, Value::Number(number)) if !number.is_f64() => Err("cannot convert int64 to string".to_owned()),
-        _ => Err(format!("unrecognized type: {wanted}")),
+        (Shape::String, Value::Number(number)) if !number.is_f64() => {
+            return Err("cannot convert int64 to string".to_owned());
+        }
+        _ => return Err(format!("unrecognized type: {wanted}")),
     }
+    Ok(())
 }
 
 fn whole(number: &Number) -> Option<i64> {
@@ -184,7 +204,8 @@ mod tests {
     fn check(group: &str, plural: &str, value: Value, expected: Result<Value, &str>) {
         let registry = Registry::kubernetes();
         let resource = registry.resource(group, "v1", plural).unwrap();
-        let restored = restore(&resource.schemas, resource.schema, value.clone());
+        let mut object = value.clone();
+        let restored = restore(&resource.schemas, resource.schema, &mut object).map(|()| object);
         assert_eq!(restored, expected.map_err(str::to_owned), "{value}");
     }
 
@@ -200,7 +221,7 @@ mod tests {
         check("", "configmaps", json!({"data": {"a": 1}}), Err("cannot convert int64 to string"));
         check("", "configmaps", json!({"data": []}), Err("cannot restore map from slice"));
         check("", "configmaps", json!({"data": null, "nope": 1}), Ok(json!({})));
-        check("rbac.authorization.k8s.io", "roles", json!({"rules": []}), Ok(json!({"rules": []})));
+        check("rbac.authorization.k8s.io", "roles", json!({"rules": []}), Ok(json!({})));
         check(
             "",
             "secrets",
@@ -215,6 +236,9 @@ mod tests {
         let resource = registry.resource("apps", "v1", "deployments").unwrap();
         let object = json!({"zz": 1, "spec": {"template": {"spec": {"containers": [{"name": "c"}, {"$patch": "x"}]}}}});
         let (_, unknown) = restore_strictly(&resource.schemas, resource.schema, object).unwrap();
+        let roles = registry.resource("rbac.authorization.k8s.io", "v1", "roles").unwrap();
+        let told = restore_strictly(&roles.schemas, roles.schema, json!({"rules": []})).unwrap();
+        assert_eq!(told, (json!({"rules": []}), Vec::new()), "whoever sends it owns it");
         assert_eq!(unknown, [r#"unknown field "spec.template.spec.containers[1].$patch""#, r#"unknown field "zz""#]);
     }
 }

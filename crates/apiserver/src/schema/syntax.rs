@@ -39,6 +39,28 @@ fn quoted(byte: u8) -> String {
     }
 }
 
+/// How many bytes at the beginning stand for themselves in a string: no quotes, backslashes or control characters.
+///
+/// Eight are looked at together: a subtraction sets the highest bit of a byte that was too small.
+pub(crate) fn plain(text: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = 0x80 * ONES;
+    let repeated = |byte: u8| u64::from(byte) * ONES;
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut length = 0;
+    for chunk in text.chunks_exact(8) {
+        let Ok(bytes) = chunk.try_into() else { break };
+        let word = u64::from_ne_bytes(bytes);
+        let low = word.wrapping_sub(repeated(b' ')) & !word & HIGH;
+        if low | has_zero(word ^ repeated(b'"')) | has_zero(word ^ repeated(b'\\')) != 0 {
+            break;
+        }
+        length += 8;
+    }
+    let rest = text[length..].iter();
+    length + rest.take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..b' ')).count()
+}
+
 /// Checks one JSON value with nothing but white space around it.
 pub(super) fn check(text: &[u8]) -> Result<(), SyntaxError> {
     let mut scanner = Scanner { text, at: 0, open: Vec::new() };
@@ -144,6 +166,7 @@ impl Scanner<'_> {
 
     fn string(&mut self) -> Result<(), SyntaxError> {
         loop {
+            self.at += plain(self.text.get(self.at..).unwrap_or_default());
             match self.next()? {
                 b'"' => return Ok(()),
                 b'\\' => match self.next()? {

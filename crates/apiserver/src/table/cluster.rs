@@ -15,6 +15,7 @@ pub(super) fn cells(plural: &str, view: &View<'_>) -> Option<Vec<Value>> {
         "secrets" => vec![view.name(), text("/type"), keys(view, "/data").into(), view.age()],
         "serviceaccounts" => vec![view.name(), count("/secrets"), view.age()],
         "namespaces" => vec![view.name(), text("/status/phase"), view.age()],
+        "logicalspaces" => vec![view.name(), space_status(view).into(), view.age()],
         "componentstatuses" => component(view),
         "endpoints" => vec![view.name(), endpoints(view).into(), view.age()],
         "events" => event(view),
@@ -79,6 +80,11 @@ pub(super) fn cells(plural: &str, view: &View<'_>) -> Option<Vec<Value>> {
 
 fn keys(view: &View<'_>, pointer: &str) -> usize {
     view.at(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+}
+
+/// A space is ready from its first moment on.
+fn space_status(view: &View<'_>) -> &'static str {
+    if view.text("/metadata/deletionTimestamp").is_empty() { "Ready" } else { "Terminating" }
 }
 
 fn component(view: &View<'_>) -> Vec<Value> {

@@ -1,11 +1,14 @@
 //! Applying a configuration: the object becomes what its applier says, as far as nobody else owns it.
 
+mod plain_json;
+
 use http::Response;
 use serde_json::{Map, Value};
 
 use super::{
     Call, Writer,
-    create::{admit, check_terminating, ingest, outgoing},
+    create::{admit, check_terminating, ingest},
+    outcome::{Made, Old, Outcome},
     ownership::{Owner, described, gvk},
     subresources, update,
 };
@@ -32,7 +35,7 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Reads the body of an apply, which is YAML, and so may be JSON.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Status> {
-        if let Some(value) = plain_json(body) {
+        if let Some(value) = plain_json::parse(body) {
             return Ok(Self { value, repeated: Vec::new() });
         }
         let refuse = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
@@ -57,7 +60,7 @@ impl Configuration {
         if text("apiVersion") != api_version || text("kind") != kind {
             return Err(Status::bad_request(format!("invalid object type: {}", gvk(&self.value))));
         }
-        match self.value.pointer("/metadata/managedFields") {
+        match self.value["metadata"].get("managedFields") {
             Some(Value::Array(_)) => Err(Status::bad_request("metadata.managedFields must be nil")),
             Some(Value::Null) => {
                 Metadata::of(&mut self.value).remove("managedFields");
@@ -85,29 +88,6 @@ impl Configuration {
     }
 }
 
-/// A body that is JSON and means the same as YAML, which most are: then it need not be read as YAML, which takes far longer.
-/// Left out is whatever the two may read differently: escapes, numbers with a fraction, keys that repeat or are very long.
-fn plain_json(body: &[u8]) -> Option<Value> {
-    let odd = |pair: &[u8]| matches!(pair, [b'\\', b'u' | b'/']);
-    let plain = |byte: &u8| matches!(byte, b'\n' | b'\r' | b' '..=b'~');
-    if body.first() != Some(&b'{') || !body.iter().all(plain) || body.windows(2).any(odd) {
-        return None;
-    }
-    let value = serde_json::from_slice(body).ok()?;
-    (reads_alike(&value) && schema::repeated_keys(body).is_empty()).then_some(value)
-}
-
-fn reads_alike(value: &Value) -> bool {
-    /// The longest key that YAML reads without another mark, with room to spare.
-    const LONGEST_KEY: usize = 1000;
-    match value {
-        Value::Number(number) => number.is_i64(),
-        Value::Array(items) => items.iter().all(reads_alike),
-        Value::Object(members) => members.iter().all(|(name, value)| name.len() <= LONGEST_KEY && reads_alike(value)),
-        _ => true,
-    }
-}
-
 /// Applies a configuration to the object the path names, which is made if it does not exist.
 pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::of_apply(&call.query)?;
@@ -125,20 +105,20 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
                 Err(status) if status.reason() == "AlreadyExists" => continue,
                 created => {
                     let created = created.map_err(|status| status.in_terms_of(|| Some(config.value.clone())))?;
-                    return call.value_answer(201, &outgoing(call, created));
+                    return created.answer(call, 201).await;
                 }
             }
         }
         let (api_version, kind) = (call.resource.api_version(), call.resource.kind.clone());
-        let change = writer.update(call.name(), warnings, |old, noted| {
+        let change = writer.update_owned(call.name(), warnings, |old, noted| {
             config.check(&api_version, &kind)?;
             let (merged, changed) = owner.apply(Some(old), &config.value, options.force)?;
-            let object = restored(&call.resource, merged, &config.value)?;
+            let object = restored(&call.resource, merged.object, &config.value)?;
             config.check_text(options.field_validation, noted)?;
             update::check_names(call, &object)?;
             let new = ingested(call, object, changed);
-            check_grant(call, &new, Some(old))?;
-            Ok(new)
+            check_grant(call, &new, Some(old.object))?;
+            Ok(Made { object: new, managers: merged.managers })
         });
         return match change.await {
             // Somebody else has just deleted it.
@@ -150,9 +130,11 @@ pub(crate) async fn apply(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             change => {
                 let made = || {
                     let old = writer.read(&*call.existing().ok()?).ok()?;
-                    owner.apply(Some(&old), &config.value, options.force).ok().map(|(object, _)| object)
+                    let old = Old { object: &old, managers: None };
+                    owner.apply(Some(old), &config.value, options.force).ok().map(|(made, _)| made.object)
                 };
-                update::answer(call, change.map_err(|status| status.in_terms_of(made))?)
+                let change = change.map_err(|status| status.in_terms_of(made))?;
+                change.outcome().answer(call, 200).await
             }
         };
     }
@@ -165,13 +147,13 @@ async fn create(
     config: &mut Configuration,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
-) -> Result<Value, Status> {
+) -> Result<Outcome, Status> {
     if call.subresource().is_some() {
         return Err(Status::not_found(call.named(), call.name()));
     }
     config.check(&call.resource.api_version(), &call.resource.kind)?;
     let (merged, changed) = owner.apply(None, &config.value, options.force)?;
-    let mut object = restored(&call.resource, merged, &config.value)?;
+    let mut object = restored(&call.resource, merged.object, &config.value)?;
     config.check_text(options.field_validation, warnings)?;
     let uid = object::text(&object, "uid").to_owned();
     if !uid.is_empty() {
@@ -188,7 +170,7 @@ async fn create(
     let mut new = ingested(call, object, changed);
     note_requester(&call.resource, &call.user, &mut new);
     check_grant(call, &new, None)?;
-    writer.create(new, warnings).await
+    writer.create(Made { object: new, managers: merged.managers }, warnings).await
 }
 
 /// A merged object with its defaults, in the version it is stored in. One that was not changed is not given any.
@@ -207,21 +189,17 @@ fn ingested(call: &Call, mut object: Value, changed: bool) -> Value {
 }
 
 /// A merged object in its sparse form.
-pub(crate) fn restored(resource: &Resource, merged: Value, config: &Value) -> Result<Value, Status> {
+pub(crate) fn restored(resource: &Resource, mut merged: Value, config: &Value) -> Result<Value, Status> {
     let restored = match &resource.custom {
         Some(_) => definitions::restore(resource, merged),
-        None => schema::restore(&resource.schemas, resource.schema, merged),
+        None => schema::restore(&resource.schemas, resource.schema, &mut merged).map(|()| merged),
     };
-    let mut object = restored.map_err(|problem| {
+    restored.map_err(|problem| {
         let (described, kind) = (described(config), gvk(config));
         Status::internal(format!(
             "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {kind}: {problem}"
         ))
-    })?;
-    if resource.custom.is_none() {
-        schema::sparse(&resource.schemas, resource.schema, &mut object);
-    }
-    Ok(object)
+    })
 }
 
 /// Whether a type of content is that of a configuration to apply.

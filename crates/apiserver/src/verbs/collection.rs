@@ -4,7 +4,7 @@ use http::Response;
 
 use super::{
     Call, Writer,
-    delete::{options, orphaning},
+    delete::{options, orphaning, protect},
     list::{Filter, answer, select},
 };
 use crate::{
@@ -28,6 +28,7 @@ pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let selection = select(call, &list_options, &filter).await?;
     let writer = Writer::unowned(call, delete_options.dry_run)?;
     for object in &selection.objects {
+        protect(call, object.key().name())?;
         match writer.delete(object.key().name(), &delete_options).await {
             Ok(_) => {}
             // Somebody else was faster.

@@ -25,7 +25,7 @@ use crate::{
 /// Makes an object of the body.
 pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
-    let view = call.table_view()?;
+    call.table_view()?;
     let mut object = received(call, body, &options, warnings)?;
     note_requester(&call.resource, &call.user, &mut object);
     if call.resource.namespaced {
@@ -40,8 +40,7 @@ pub(crate) async fn create(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     if call.accepted.form.shape == Shape::MetadataList {
         return Err(answer::not_a_list(&call.resource));
     }
-    let created = outgoing(call, created);
-    answer::object(201, &call.resource, &created, call.accepted, &view)
+    created.answer(call, 201).await
 }
 
 /// The object in a body, as far as it may come here, with its defaults.
@@ -99,6 +98,9 @@ pub(crate) fn check_namespace(call: &Call, object: &Value) -> Result<(), Status>
     Ok(())
 }
 
+/// The phase of a namespace that is going away.
+const TERMINATING: &str = "Terminating";
+
 /// Lets new objects only into namespaces that are there to stay.
 pub(crate) fn admit(
     shared: &Shared,
@@ -108,7 +110,8 @@ pub(crate) fn admit(
     name: &str,
 ) -> Result<(), Status> {
     let existing = shared.namespace(space, namespace).ok_or_else(|| Status::not_found(NAMESPACES, namespace))?;
-    let value = super::stored(&existing)?.parse("", "");
-    let terminating = value.pointer("/status/phase").and_then(Value::as_str) == Some("Terminating");
+    let stored = super::stored(&existing)?;
+    // Most namespaces are there to stay, and do not say the word at all.
+    let terminating = stored.says(TERMINATING) && stored.parse("", "")["status"]["phase"].as_str() == Some(TERMINATING);
     if terminating { Err(Status::namespace_terminating(resource, name, namespace)) } else { Ok(()) }
 }

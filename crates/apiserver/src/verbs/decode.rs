@@ -62,14 +62,16 @@ pub(crate) fn body(
         from_protobuf(registry, wanted, bytes)?
     } else {
         let (json, repeated) = to_json(&call.content_type, bytes, wanted.kind)?;
-        let (api_version, kind) = schema::type_meta(&json).map_err(|error| {
+        let problem = |error: schema::DecodeError| {
             unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), bytes)
-        })?;
+        };
+        let checked = schema::Checked::new(&json).map_err(problem)?;
+        let (api_version, kind) = checked.type_meta().map_err(problem)?;
         match wanted.custom {
             Some(_) => check_custom_type(wanted, &api_version, &kind, &json, bytes)?,
             None => check_type(registry, wanted, &api_version, &kind, &json, bytes)?,
         }
-        typed(registry, wanted, &json, repeated, validation, warnings)?
+        typed(registry, wanted, &json, checked, repeated, validation, warnings)?
     };
     warnings.extend(repeated_owners(&mut object, ""));
     Ok(object)
@@ -252,6 +254,7 @@ fn typed(
     registry: &Registry,
     wanted: &Wanted<'_>,
     json: &[u8],
+    checked: schema::Checked<'_>,
     repeated: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
@@ -259,7 +262,7 @@ fn typed(
     let refuse = |problem: &str| unhandled(wanted.kind, wanted.version, wanted.kind, problem);
     let decoded = match wanted.custom {
         Some((resource, custom)) => definitions::decode(resource, custom, json),
-        None => schema::decode(registry.schemas(), wanted.schema, json),
+        None => checked.decode(registry.schemas(), wanted.schema),
     };
     let decoded = decoded.map_err(|error| refuse(&error.to_string()))?;
     match validation {

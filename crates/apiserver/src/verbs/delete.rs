@@ -28,7 +28,7 @@ use crate::{
 pub(crate) async fn delete(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = options(call, body)?;
     let writer = Writer::unowned(call, options.dry_run)?;
-    protect(call)?;
+    protect(call, call.name())?;
     warnings.extend(orphaning(call, &options));
     let deletion = writer.delete(call.name(), &options).await?;
     match deletion {
@@ -101,16 +101,20 @@ const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// The priorities of what a cluster cannot do without.
 const SYSTEM_PRIORITIES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
-fn protect(call: &Call) -> Result<(), Status> {
+/// Refuses to delete what a cluster cannot do without.
+pub(super) fn protect(call: &Call, name: &str) -> Result<(), Status> {
     let why = match (call.resource.group.as_str(), call.resource.plural.as_str()) {
-        ("", "namespaces") if PROTECTED.contains(&call.name()) => "this namespace may not be deleted",
-        ("scheduling.k8s.io", "priorityclasses") if SYSTEM_PRIORITIES.contains(&call.name()) => {
+        ("", "namespaces") if PROTECTED.contains(&name) => "this namespace may not be deleted",
+        ("scheduling.k8s.io", "priorityclasses") if SYSTEM_PRIORITIES.contains(&name) => {
             "this is a system priority class and cannot be deleted"
         }
         _ => return Ok(()),
     };
-    Err(Status::forbidden(call.named(), call.name(), why))
+    Err(Status::forbidden(call.named(), name, why))
 }
+
+/// The last moment that can be written: whoever is given longer goes then.
+const LAST_MOMENT: jiff::Timestamp = jiff::Timestamp::constant(253_402_207_200, 0);
 
 /// What became of a deletion.
 pub(crate) enum Deletion {
@@ -196,12 +200,12 @@ impl Writer<'_> {
             .and_then(Value::as_i64)
             .is_none_or(|old| grace < old);
         if !deleting || (shorter && self.is_pod()) {
-            let at = (self.shared.config.clock)().as_second() + grace;
+            let at = (self.shared.config.clock)().as_second().saturating_add(grace);
             let mut metadata = Metadata::of(object);
             if !deleting {
                 metadata.count_generation();
             }
-            metadata.set("deletionTimestamp", jiff::Timestamp::from_second(at).unwrap_or_default().to_string());
+            metadata.set("deletionTimestamp", jiff::Timestamp::from_second(at).unwrap_or(LAST_MOMENT).to_string());
             metadata.set("deletionGracePeriodSeconds", grace);
         }
         !waits

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::Response;
-use orrery_store::{Key, Object, ReadError, Revision, Scope};
+use orrery_store::{Key, List, Object, ReadError, Revision, Scope};
 use serde_json::{Value, json};
 
 use super::{
@@ -25,6 +25,7 @@ use crate::{
     request::{Encoding, Form, ListOptions, PROTOBUF, Shape, SpaceScope, VersionMatch},
     schema,
     selector::{FieldSelector, LabelSelector},
+    spaces,
     status::Status,
 };
 
@@ -269,16 +270,26 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
         Some(page) => page.revision.map(Revision::new),
         None => given.filter(|_| exact),
     };
+    let begun = spaces::begun(&call.shared, &call.space);
+    if let Some(requested) = at.filter(|at| *at < begun) {
+        // What was there then is nothing of this space.
+        return Err(unread(ReadError::Compacted { requested, oldest: begun }, page.as_ref()));
+    }
     let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
     // What is selected by its fields may have to be converted.
     let found = settled(&call.shared, || Ok(read_pages(call, filter, at, after.as_ref(), limit))).await?;
-    found.map_err(|error| match (error, &page) {
+    found.map_err(|error| unread(error, page.as_ref()))
+}
+
+/// Why nothing can be read at the revision of a request, or of the page it goes on from.
+fn unread(error: ReadError, page: Option<&Page>) -> Status {
+    match (error, page) {
         (ReadError::Compacted { .. }, Some(page)) => {
             Status::page_expired(Page { revision: None, start: page.start.clone() }.encode())
         }
         (ReadError::Compacted { .. }, None) => Status::expired("The resourceVersion for the provided list is too old."),
         (ReadError::Future { requested, newest }, _) => Status::revision_too_large(requested.get(), newest.get()),
-    })
+    }
 }
 
 /// Reads from the store until there are as many wanted objects as asked for.
@@ -301,14 +312,15 @@ fn read_pages(
             limit: room,
             count_rest: limit > 0 && filter.is_everything(),
         };
-        let list = call.shared.store.list(&filter.scope, &options)?;
+        let mut list = call.shared.store.list(&filter.scope, &options)?;
         selection.revision = list.revision;
         at = Some(list.revision);
         if let Some(first) = after.as_ref().and_then(|start| start.inclusive.as_ref())
-            && let Some(object) = call.shared.store.get_at(first, list.revision)?
             && filter.scope.contains(first)
+            && let Some(object) = call.shared.store.get_at(first, list.revision)?
+            && filter.matches(&object)
         {
-            selection.objects.push(object);
+            begin_with(&mut list, object, limit);
         }
         let last = list.objects.last().map(|object| object.key().clone());
         let wanted = list.objects.into_iter().filter(|object| indexed || filter.matches(object));
@@ -324,6 +336,16 @@ fn read_pages(
             return Ok(selection);
         }
         after = last.map(|key| Start { key: Some(key), inclusive: None });
+    }
+}
+
+/// Puts an object before those of a list, which may hold no more than `limit` then either.
+fn begin_with(list: &mut List, object: Arc<Object>, limit: usize) {
+    list.objects.insert(0, object);
+    if limit > 0 && list.objects.len() > limit {
+        list.objects.truncate(limit);
+        list.more = true;
+        list.rest = list.rest.map(|rest| rest + 1);
     }
 }
 

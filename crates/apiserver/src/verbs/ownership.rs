@@ -4,12 +4,15 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Call, native};
+use super::{
+    Call, native,
+    outcome::{Made, Old},
+};
 use crate::{
     answer,
     apply::{
-        self, ApplyError, FieldSet, Managers, Replicas, Reset, Typed, Types, Versions, Writing, from_scale, is_reset,
-        to_scale,
+        self, Applied, ApplyError, FieldSet, Managers, Replicas, Reset, Typed, Types, Versions, Writing, from_scale,
+        is_reset, to_scale,
     },
     custom::Structural,
     definitions::Custom,
@@ -47,15 +50,22 @@ impl<'a> Owner<'a> {
 
     /// Notes in a new object, as it came in the version it is stored in, that everything in it is its maker's.
     pub(crate) fn create(&self, object: &mut Value) -> Result<(), Vec<Cause>> {
+        let managers = self.of_new(object)?;
+        set(object, managers);
+        Ok(())
+    }
+
+    /// Those who own a new object: everything in it is its maker's. The object loses those it names, and what is empty.
+    pub(crate) fn of_new(&self, object: &mut Value) -> Result<Managers, Vec<Cause>> {
         let given = Metadata::of(object).take("managedFields");
         let managers = self.given(given.as_ref(), None)?;
         let shown = self.shown(object);
         if !self.fits(&shown) {
-            return Ok(());
+            return Ok(Managers::default());
         }
         let managers = self.writing(|writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
-        self.note(object, managers);
-        Ok(())
+        self.drop_empty(object);
+        Ok(managers)
     }
 
     /// Notes in a changed object, as it came in the version it is stored in, who owns what.
@@ -71,13 +81,13 @@ impl<'a> Owner<'a> {
             }
             managers = self.writing(|writing, _| writing.update(&before, &after, managers, &self.name));
         }
-        self.note(object, managers);
+        set(object, managers);
+        self.drop_empty(object);
         Ok(())
     }
 
-    /// Notes the managers in an object. Now that they own it, what is empty can be dropped.
-    fn note(&self, object: &mut Value, managers: Managers) {
-        set(object, managers);
+    /// Once it is known who owns what is empty, it can be dropped.
+    fn drop_empty(&self, object: &mut Value) {
         let native = native(self.registry, self.resource);
         if native.custom.is_none() {
             schema::sparse(&native.schemas, native.schema, object);
@@ -85,18 +95,22 @@ impl<'a> Owner<'a> {
     }
 
     /// Applies a configuration to an object as it is stored, or to none. The result is complete, in the version of the
-    /// request, with its managers. Also says whether more has changed than they.
-    pub(crate) fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<(Value, bool), Status> {
+    /// request; its managers are kept apart but for a custom resource. Also says whether more has changed than they.
+    pub(crate) fn apply(&self, old: Option<Old<'_>>, config: &Value, force: bool) -> Result<(Made, bool), Status> {
         let kind = Kind(self);
-        let live = old.map_or_else(|| Cow::Owned(kind.empty()), |old| kind.shown(old));
-        let list = live.pointer("/metadata/managedFields");
-        let managers = Managers::read(list).ok_or_else(|| Status::internal("failed to decode managed fields"))?;
+        let live = old.map_or_else(|| Cow::Owned(kind.empty()), |old| kind.shown(old.object));
+        let managers = match old.and_then(|old| old.managers) {
+            Some(text) => Managers::parse(text),
+            None => Managers::read(live.pointer("/metadata/managedFields")),
+        };
+        let managers = managers.ok_or_else(|| Status::internal("failed to decode managed fields"))?;
         let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
-        let applied = applied.map_err(|error| refused(&error, &live, config))?;
-        let changed = applied.object.is_some();
-        let mut object = applied.object.unwrap_or_else(|| without_managers(&live));
-        set(&mut object, applied.managers);
-        Ok((object, changed))
+        let Applied { mut object, changed, managers } = applied.map_err(|error| refused(&error, &live, config))?;
+        if self.resource.custom.is_some() {
+            set(&mut object, managers);
+            return Ok((object.into(), changed));
+        }
+        Ok((Made { object, managers: Some(managers.text()) }, changed))
     }
 
     /// The managers to begin with: those the writer has sent, if they are any, or else those that were there.
@@ -187,7 +201,7 @@ impl ScaleOwner<'_> {
             }
             match writing.apply(old, config, managers.clone(), &self.owner.name, force) {
                 Ok(applied) => {
-                    outcome = Ok(applied.object);
+                    outcome = Ok(applied.changed.then_some(applied.object));
                     applied.managers
                 }
                 Err(error) => {

@@ -7,7 +7,7 @@ use super::{
     Call, Writer, apply,
     create::{ingest, outgoing},
     decode, read,
-    update::{answer, check_names},
+    update::check_names,
 };
 use crate::{
     body::Body,
@@ -86,7 +86,8 @@ pub(crate) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
             .ok()?
             .made(&call.resource, &read(&call.shared.registry, &call.resource, &*call.existing().ok()?).ok()?)
     };
-    answer(call, change.await.map_err(|status| status.in_terms_of(made))?)
+    let change = change.await.map_err(|status| status.in_terms_of(made))?;
+    change.outcome().answer(call, 200).await
 }
 
 /// A patch that was read.

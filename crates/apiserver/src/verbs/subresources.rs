@@ -14,8 +14,7 @@ use serde_json::Value;
 use super::{
     Call, Verb, Writer, apply,
     decode::{self, Wanted},
-    get, patch,
-    update::{self, answer},
+    get, patch, update,
 };
 use crate::{answer as form, body::Body, request::WriteOptions, status::Status};
 
@@ -84,5 +83,5 @@ async fn finalize(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Resul
         }
         Ok(changed)
     });
-    answer(call, change.await?)
+    change.await?.outcome().answer(call, 200).await
 }

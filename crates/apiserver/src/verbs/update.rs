@@ -4,9 +4,10 @@ use http::Response;
 use serde_json::Value;
 
 use super::{
-    Call, Change, Writer,
-    create::{admit, ingest, outgoing},
+    Call, Writer,
+    create::{admit, ingest},
     decode::{self, Wanted},
+    outcome::Outcome,
 };
 use crate::{
     body::Body,
@@ -31,20 +32,14 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
         let created = create_instead(call, &writer, new, warnings)
             .await
             .map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;
-        return call.value_answer(201, &outgoing(call, created));
+        return created.answer(call, 201).await;
     }
     let change = writer.update(call.name(), warnings, |old, _| {
         check_grant(call, &new, Some(old))?;
         Ok(new.clone())
     });
     let change = change.await.map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;
-    answer(call, change)
-}
-
-/// A change as an answer.
-pub(crate) fn answer(call: &Call, change: Change) -> Result<Response<Body>, Status> {
-    let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change;
-    call.value_answer(200, &outgoing(call, object))
+    change.outcome().answer(call, 200).await
 }
 
 async fn create_instead(
@@ -52,7 +47,7 @@ async fn create_instead(
     writer: &Writer<'_>,
     mut new: Value,
     warnings: &mut Vec<String>,
-) -> Result<Value, Status> {
+) -> Result<Outcome, Status> {
     let uid = object::text(&new, "uid");
     if !uid.is_empty() {
         let key = crate::versions::storage_key(&call.resource, call.namespace(), call.name(), writer.dry_run);

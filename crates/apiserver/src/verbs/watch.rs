@@ -26,6 +26,7 @@ use crate::{
     registry::Resource,
     request::{Encoding, Form, ListOptions, Shape, SpaceScope},
     server::Shared,
+    spaces,
     status::Status,
 };
 
@@ -48,7 +49,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
         (None, None) => true,
         (None, Some(revision)) => revision == Revision::ZERO,
     };
-    let mut from = given.unwrap_or_default();
+    // A watch from before the space was made tells of the space from its beginning on, and of nothing else that had its name.
+    let begun = spaces::begun(&call.shared, &call.space);
+    let mut from = given.unwrap_or_default().max(Revision::new(begun.get().saturating_sub(1)));
     let mut objects = Vec::new();
     if initial {
         if let Some(revision) = given {
@@ -97,10 +100,13 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The soonest that is done.
 const FIRST_BOOKMARK: Duration = Duration::from_secs(1);
 
+/// The longest that a watch can be wished to last: years.
+const LONGEST: Duration = Duration::from_secs(1 << 28);
+
 /// How long a watch lasts. Without a wish of the client's, a while that differs from watch to watch, so that not all end at once.
 fn timeout(shared: &Shared, wish: Option<i64>) -> Duration {
     match wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
-        Some(seconds) => Duration::from_secs(seconds),
+        Some(seconds) => Duration::from_secs(seconds).min(LONGEST),
         None => {
             let least = shared.config.watch_timeout;
             let spread = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
@@ -146,6 +152,11 @@ impl Feed {
 
     /// Waits until there is something to tell, or nothing more will be.
     async fn wait(&mut self, out: &mut Vec<u8>) {
+        // However much there is to tell.
+        if Instant::now() >= self.deadline {
+            self.ended = true;
+            return;
+        }
         let Some(watcher) = &mut self.watcher else {
             return self.begin(out).await;
         };
@@ -154,9 +165,9 @@ impl Feed {
             biased;
             watched = watcher.next() => self.tell(out, watched).await,
             () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {
-                if Instant::now() >= self.deadline {
-                    self.ended = true;
-                } else if let Some(revision) = watcher.progress() {
+                if Instant::now() < self.deadline
+                    && let Some(revision) = watcher.progress()
+                {
                     self.renderer.bookmark(out, revision, false);
                     self.bookmark = Some(self.next_bookmark());
                 }
@@ -167,8 +178,8 @@ impl Feed {
     fn next_bookmark(&self) -> Instant {
         let now = Instant::now();
         let regular = now + self.renderer.shared.config.bookmark_interval;
-        let last = self.deadline - LAST_BOOKMARK;
-        if last > now && last < regular { last } else { regular }
+        let last = self.deadline.checked_sub(LAST_BOOKMARK);
+        last.filter(|last| *last > now && *last < regular).unwrap_or(regular)
     }
 
     /// Begins to watch; a revision that has not happened yet is waited for.
@@ -176,8 +187,7 @@ impl Feed {
         let filter = &self.renderer.filter;
         match self.renderer.shared.store.watch(filter.scope.clone(), filter.labels.indexed.clone(), self.from) {
             Ok(watcher) => self.watcher = Some(watcher),
-            Err(ReadError::Future { .. }) if Instant::now() < self.deadline => tokio::time::sleep(POLL).await,
-            Err(ReadError::Future { .. }) => self.ended = true,
+            Err(ReadError::Future { .. }) => tokio::time::sleep(POLL).await,
             Err(ReadError::Compacted { requested, oldest }) => {
                 let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
                 self.fail(out, &status);

@@ -5,7 +5,15 @@ use std::sync::Arc;
 use orrery_store::{Batch, CommitError, Committed, Content, Expect, Key, Object, Revision};
 use serde_json::Value;
 
-use super::{admission::Place, allocation::Allocation, get::revision, kind, named, native, ownership::Owner, stored};
+use super::{
+    admission::Place,
+    allocation::Allocation,
+    get::revision,
+    kind, named, native,
+    outcome::{Change, Made, Old, Outcome},
+    ownership::Owner,
+    stored,
+};
 use crate::{
     answer,
     custom::numbers,
@@ -38,21 +46,11 @@ pub(crate) struct Writer<'a> {
     pub(crate) owner: Option<Owner<'a>>,
 }
 
-/// What became of an object.
-pub(crate) enum Change {
-    /// It is as it was.
-    None(Value),
-    /// It has changed.
-    Updated(Value),
-    /// It is gone; this is what it was last.
-    Deleted(Value),
-}
-
 /// A change that was decided on.
 struct Decided {
     old: Value,
     /// The new object, complete.
-    new: Value,
+    new: Made,
     /// What is stored for it, if that is known.
     content: Option<Content>,
     /// Whether nothing changes.
@@ -98,7 +96,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Stores a new object, given in its sparse form.
-    pub(crate) async fn create(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+    pub(crate) async fn create(&self, made: impl Into<Made>, warnings: &mut Vec<String>) -> Result<Outcome, Status> {
+        let Made { mut object, mut managers } = made.into();
         let version = object::text(&object, "resourceVersion");
         if version.parse::<u64>().is_ok_and(|number| number > 0) && !self.dry_run {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
@@ -119,13 +118,17 @@ impl<'a> Writer<'a> {
             metadata.remove("namespace");
         }
         let own_name = metadata.text("name").to_owned();
-        if let Some(owner) = &self.owner {
-            object = settled(self.shared, || {
-                let mut object = object.clone();
-                let refuse = |causes| Status::invalid(kind(self.shown), &own_name, causes);
-                owner.create(&mut object).map_err(refuse).map(|()| object)
-            })
-            .await?;
+        let refuse = |causes| Status::invalid(kind(self.shown), &own_name, causes);
+        match &self.owner {
+            Some(owner) if self.resource.custom.is_some() => {
+                object = settled(self.shared, || {
+                    let mut object = object.clone();
+                    owner.create(&mut object).map_err(refuse).map(|()| object)
+                })
+                .await?;
+            }
+            Some(owner) => managers = Some(owner.of_new(&mut object).map_err(refuse)?.text()),
+            None => {}
         }
         self.place().fill(&mut object)?;
         let mut metadata = Metadata::of(&mut object);
@@ -137,7 +140,7 @@ impl<'a> Writer<'a> {
             metadata.set("name", crate::random::uid()?);
         }
         if !generated {
-            return self.create_named(object, warnings).await;
+            return self.create_named(Made { object, managers }, warnings).await;
         }
         for attempt in 0.. {
             let mut metadata = Metadata::of(&mut object);
@@ -147,7 +150,8 @@ impl<'a> Writer<'a> {
                 _ => crate::random::name(metadata.text("generateName"))?,
             };
             metadata.set("name", name);
-            match self.create_named(object.clone(), warnings).await {
+            let made = Made { object: object.clone(), managers: managers.clone() };
+            match self.create_named(made, warnings).await {
                 Err(status) if status.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
                 result => return result,
             }
@@ -155,7 +159,8 @@ impl<'a> Writer<'a> {
         Err(Status::internal("no name was free"))
     }
 
-    async fn create_named(&self, mut object: Value, warnings: &mut Vec<String>) -> Result<Value, Status> {
+    async fn create_named(&self, made: Made, warnings: &mut Vec<String>) -> Result<Outcome, Status> {
+        let Made { mut object, managers } = made;
         let asked = self.allocation().asked(&object);
         kinds::prepare_create(self.resource, &mut object);
         let name = object::name(&object).to_owned();
@@ -195,20 +200,17 @@ impl<'a> Writer<'a> {
             };
             if self.dry_run {
                 self.allocation().try_out(&asked, &mut object, None);
-                return Ok(object);
+                return Ok(Outcome::Value(Made { object, managers }.whole()));
             }
             self.allocation().settle(&asked, &mut object, None)?;
-            let content = custom.unwrap_or_else(|| object::encode(&object));
+            let content = custom.unwrap_or_else(|| object::encode_owned(&object, managers.as_deref()));
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
             if let Some((key, revision)) = self.surroundings()? {
                 batch = batch.check(key, Expect::At(revision));
             }
             match self.shared.store.commit(batch).await {
-                Ok(committed) => {
-                    set_revision(&mut object, written_at(&committed));
-                    return Ok(object);
-                }
+                Ok(committed) => return Ok(self.outcome(&key, Made { object, managers }, written_at(&committed))),
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -244,11 +246,31 @@ impl<'a> Writer<'a> {
         warnings: &mut Vec<String>,
         mut change: impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
     ) -> Result<Change, Status> {
+        self.replace_with(name, warnings, false, |old, noted| change(old.object, noted).map(Made::from)).await
+    }
+
+    /// The same for who says who owns what. But for custom resources the managers are kept apart.
+    pub(crate) async fn update_owned(
+        &self,
+        name: &str,
+        warnings: &mut Vec<String>,
+        change: impl FnMut(Old<'_>, &mut Vec<String>) -> Result<Made, Status>,
+    ) -> Result<Change, Status> {
+        self.replace_with(name, warnings, self.resource.custom.is_none(), change).await
+    }
+
+    async fn replace_with(
+        &self,
+        name: &str,
+        warnings: &mut Vec<String>,
+        apart: bool,
+        mut change: impl FnMut(Old<'_>, &mut Vec<String>) -> Result<Made, Status>,
+    ) -> Result<Change, Status> {
         let key = self.key(name)?;
         for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
             let mut noted = Vec::new();
-            let change = self.attempt(name, &existing, &mut change, &mut noted).await;
+            let change = self.attempt(name, &existing, apart, &mut change, &mut noted).await;
             if matches!(change, Ok(None)) {
                 continue;
             }
@@ -263,35 +285,43 @@ impl<'a> Writer<'a> {
     async fn attempt(
         &self,
         name: &str,
-        existing: &Object,
-        change: &mut impl FnMut(&Value, &mut Vec<String>) -> Result<Value, Status>,
+        existing: &Arc<Object>,
+        apart: bool,
+        change: &mut impl FnMut(Old<'_>, &mut Vec<String>) -> Result<Made, Status>,
         noted: &mut Vec<String>,
     ) -> Result<Option<Change>, Status> {
         let decided = settled(self.shared, || {
             noted.clear();
-            let old = self.read(existing)?;
-            let mut new = change(&old, noted)?;
+            let (object, managers) = if apart { self.read_apart(existing)? } else { (self.read(existing)?, None) };
+            let old = Old { object: &object, managers };
+            let Made { object: mut new, managers: owned } = change(old, noted)?;
+            if spaces::is_space(self.resource) && spaces::is_held(old.object) {
+                // Only the end of the space takes that away.
+                spaces::hold(&mut new);
+            }
             if let Some(owner) = &self.owner {
                 // Four checks of the real server find it in turn, and each lists it.
                 let refuse = |causes: Vec<Cause>| {
                     Status::invalid(kind(self.shown), name, std::iter::repeat_n(causes, 4).flatten().collect())
                 };
-                owner.update(&old, &mut new).map_err(refuse)?;
+                owner.update(old.object, &mut new).map_err(refuse)?;
             }
             self.check_version(&new, existing, name)?;
-            self.decided(self.prepare(new, &old, name, noted)?, old, existing)
+            let new = self.prepare(new, old.object, name, noted)?;
+            self.decided(Made { object: new, managers: owned }, object, managers, existing)
         });
         self.replace(existing, decided.await?).await
     }
 
     /// A change, with what is stored for it if that takes a conversion.
-    fn decided(&self, new: Value, old: Value, existing: &Object) -> Result<Decided, Status> {
+    fn decided(&self, new: Made, old: Value, managers: Option<&[u8]>, existing: &Object) -> Result<Decided, Status> {
         let Some(custom) = &self.resource.custom else {
-            return Ok(Decided { same: object::same_but_for_times(&old, &new), old, new, content: None });
+            let same = new.is_same(Old { object: &old, managers });
+            return Ok(Decided { same, old, new, content: None });
         };
-        let (new, content) = self.content(new)?;
+        let (new, content) = self.content(new.whole())?;
         let same = object::same_but_for_times(&old, &new) && is_kept(custom, existing, &content)?;
-        Ok(Decided { same, old, new, content: Some(content) })
+        Ok(Decided { same, old, new: new.into(), content: Some(content) })
     }
 
     /// Changes an object whatever its version: for controllers, which decide on what they read. `change` gets the object in
@@ -310,7 +340,8 @@ impl<'a> Writer<'a> {
                     // The managers are those that were there.
                     let _ = owner.update(&old, &mut new);
                 }
-                self.decided(self.prepare(new, &old, name, &mut Vec::new())?, old, &existing)
+                let new = self.prepare(new, &old, name, &mut Vec::new())?;
+                self.decided(new.into(), old, None, &existing)
             });
             if let Some(change) = self.replace(&existing, decided.await?).await? {
                 return Ok(change);
@@ -408,31 +439,44 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
-    async fn replace(&self, existing: &Object, decided: Decided) -> Result<Option<Change>, Status> {
-        let Decided { old, mut new, content, same } = decided;
+    async fn replace(&self, existing: &Arc<Object>, decided: Decided) -> Result<Option<Change>, Status> {
+        let Decided { old, new, content, same } = decided;
         // What is only tried out is answered with fields that are never stored.
         if !self.dry_run && same {
-            return Ok(Some(Change::None(old)));
+            let custom = self.resource.custom.is_some();
+            let outcome = if custom { Outcome::Value(old) } else { Outcome::Stored(existing.clone()) };
+            return Ok(Some(Change::None(outcome)));
         }
-        let content = content.unwrap_or_else(|| object::encode(&new));
+        let content = content.unwrap_or_else(|| object::encode_owned(&new.object, new.managers.as_deref()));
         let key = existing.key().clone();
         let expect = Expect::At(existing.modified());
-        let gone = object::is_deleting(&new) && crate::verbs::delete::nothing_holds(self.resource, &new);
-        let batch = if gone { Batch::new().delete(key, expect) } else { Batch::new().put(key, expect, content) };
-        let batch = self.allocation().hold(batch, (!gone).then_some(&new), Some(&old))?;
-        set_revision(&mut new, existing.modified());
+        let gone = object::is_deleting(&new.object) && crate::verbs::delete::nothing_holds(self.resource, &new.object);
+        let batch = Batch::new();
+        let batch = if gone { batch.delete(key, expect) } else { batch.put(key, expect, content) };
+        let batch = self.allocation().hold(batch, (!gone).then_some(&new.object), Some(&old))?;
+        let as_it_was = |new: Made| Outcome::Value(at_revision(new.whole(), existing.modified()));
         if self.dry_run {
-            return Ok(Some(if gone { Change::Deleted(new) } else { Change::Updated(new) }));
+            return Ok(Some(if gone { Change::Deleted(as_it_was(new)) } else { Change::Updated(as_it_was(new)) }));
         }
         match self.shared.store.commit(batch).await {
-            Ok(_) if gone => Ok(Some(Change::Deleted(new))),
-            Ok(committed) => {
-                set_revision(&mut new, written_at(&committed));
-                Ok(Some(Change::Updated(new)))
-            }
+            Ok(_) if gone => Ok(Some(Change::Deleted(as_it_was(new)))),
+            Ok(committed) => Ok(Some(Change::Updated(self.outcome(existing.key(), new, written_at(&committed))))),
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// An object that was just written. Only if somebody else has written it since is it not found as it was.
+    fn outcome(&self, key: &Key, made: Made, revision: Revision) -> Outcome {
+        let custom = self.resource.custom.is_some();
+        let stored = self.shared.store.get(key).filter(|stored| stored.modified() == revision && !custom);
+        stored.map_or_else(|| Outcome::Value(at_revision(made.whole(), revision)), Outcome::Stored)
+    }
+
+    /// An existing object of a built-in kind, complete, in the version that is written, and the text of its managers.
+    fn read_apart<'o>(&self, existing: &'o Object) -> Result<(Value, Option<&'o [u8]>), Status> {
+        let (object, managers) = stored(existing)?.parse_apart(&self.resource.kind, &self.resource.api_version());
+        Ok((object, Some(managers)))
     }
 
     /// An existing object, complete, in the version that is written.
@@ -504,6 +548,11 @@ pub(crate) fn busy() -> Status {
 /// When the first operation of a batch was done: the one on the object itself.
 pub(crate) fn written_at(committed: &Committed) -> Revision {
     committed.revisions.first().copied().flatten().unwrap_or(committed.revision)
+}
+
+fn at_revision(mut object: Value, revision: Revision) -> Value {
+    set_revision(&mut object, revision);
+    object
 }
 
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {

@@ -137,3 +137,15 @@ fn answers_are_what_the_standard_says() {
     ];
     assert_eq!(out.as_ref(), want.concat());
 }
+
+#[test]
+fn a_small_message_keeps_nothing_but_itself() {
+    let mut buffer = BytesMut::with_capacity(64 * 1024);
+    buffer.extend_from_slice(&publish_packet());
+    let place = buffer.as_ptr();
+    let Ok(Some(Request::Publish(message))) = read(&mut buffer, 1000) else { panic!() };
+    // The whole buffer can be used again while the message waits.
+    buffer.reserve(64 * 1024);
+    assert_eq!(buffer.as_ptr(), place);
+    assert_eq!(message.payload.as_ref(), b"hi");
+}

@@ -16,6 +16,7 @@ use tokio::{
 use crate::{
     SEED,
     ends::{agent, desired, source, within},
+    raw::connect,
     stage::{Door, Kind, Stage},
     witness::Witness,
 };
@@ -263,16 +264,7 @@ async fn broken_packets_cost_only_their_sender() {
     let mut stage = Stage::open(Kind::BuiltIn).await;
     let source = source(stage.config("source.hub1", "hub1-client"), Ledger::default(), None).await;
     source.counts("it is connected", |seen| seen.connections == 1).await;
-    // CONNECT as agent.cluster1, as a client of another kind would write it.
-    let mut body = vec![0, 4];
-    body.extend(b"MQTT");
-    body.extend([5, 0xc2, 0, 60, 0, 0, 1, b'x']);
-    for text in ["agent.cluster1", "the password of agent.cluster1"] {
-        body.extend((text.len() as u16).to_be_bytes());
-        body.extend(text.as_bytes());
-    }
-    let mut connect = vec![0x10, body.len() as u8];
-    connect.extend(body);
+    let connect = connect("agent.cluster1");
     for (broken, reason) in [
         // Ten megabytes, a reserved packet, text that is none, a second CONNECT, a retained message.
         (&[0x30, 0x80, 0x80, 0x80, 0x05][..], 0x95),

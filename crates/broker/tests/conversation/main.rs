@@ -6,7 +6,9 @@
 mod authority;
 mod board;
 mod ends;
+mod greed;
 mod hardship;
+mod raw;
 mod secrets;
 mod stage;
 mod witness;

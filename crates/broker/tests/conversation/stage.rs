@@ -46,6 +46,7 @@ pub(crate) struct Stage {
     pub(crate) log: Board<String>,
     door: Door,
     max_packet: Option<usize>,
+    limits: Limits,
     port: u16,
     running: Option<Running>,
 }
@@ -59,7 +60,7 @@ pub(crate) fn role(user: &str) -> Role {
     Role::from_user(user).unwrap()
 }
 
-fn password(user: &str) -> String {
+pub(crate) fn password(user: &str) -> String {
     format!("the password of {user}")
 }
 
@@ -73,6 +74,16 @@ impl Stage {
     }
 
     pub(crate) async fn with(kind: Kind, door: Door, max_packet: Option<usize>) -> Self {
+        let limits = Limits { packet: max_packet.unwrap_or(Limits::default().packet), ..Limits::default() };
+        Self::set(kind, door, max_packet, limits).await
+    }
+
+    /// A built-in broker with limits of its own.
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        Self::set(Kind::BuiltIn, Door::Password, None, limits).await
+    }
+
+    async fn set(kind: Kind, door: Door, max_packet: Option<usize>, limits: Limits) -> Self {
         let access = Access::default();
         for user in ["source.hub1", "source.hub2", "agent.cluster1", "agent.cluster2"] {
             access.admit(match door {
@@ -82,8 +93,8 @@ impl Stage {
         }
         let dir = tempfile::tempdir().unwrap();
         let authority = Authority::new();
-        let mut stage =
-            Self { kind, authority, access, dir, log: Board::default(), door, max_packet, port: 0, running: None };
+        let log = Board::default();
+        let mut stage = Self { kind, authority, access, dir, log, door, max_packet, limits, port: 0, running: None };
         stage.start().await;
         stage
     }
@@ -99,8 +110,7 @@ impl Stage {
     }
 
     async fn start_built_in(&mut self) -> Running {
-        let limits = Limits { packet: self.max_packet.unwrap_or(Limits::default().packet), ..Limits::default() };
-        let mut broker = Broker::new(Config { limits }, self.access.clone());
+        let mut broker = Broker::new(Config { limits: self.limits.clone() }, self.access.clone());
         let tcp = tokio::net::TcpListener::bind(self.address()).await.unwrap();
         self.port = tcp.local_addr().unwrap().port();
         match self.door {

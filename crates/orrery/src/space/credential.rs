@@ -26,10 +26,10 @@ pub(crate) struct KubeconfigArgs {
     #[arg(long)]
     in_cluster: bool,
     /// For this user, who may do what roles in the space allow [default: somebody who may do everything in it]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     user: Option<String>,
     /// A group of the user; can be repeated
-    #[arg(long, value_name = "NAME", requires = "user")]
+    #[arg(long, value_name = "NAME", requires = "user", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     group: Vec<String>,
 }
 

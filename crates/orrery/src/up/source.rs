@@ -163,6 +163,7 @@ impl SourceTask {
         let mut pause = PAUSE;
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 led = self.leads.wait_for(|leads| *leads) => if led.is_err() { return },
             }

@@ -270,7 +270,11 @@ fn read_log(
         let content = match frames.next()? {
             Next::Frame(content) => content,
             Next::End => break,
-            Next::Torn if last => break,
+            Next::Torn if last => {
+                let (file, byte) = (frames.files.describe(&frames.name), frames.offset);
+                tracing::warn!(%file, byte, "the last write is cut off, as a crash leaves it, and does not count");
+                break;
+            }
             Next::Torn | Next::Damaged(_) => return Err(frames.damaged("it is cut off, and a later log exists")),
         };
         let Some((&CHANGES, changes)) = content.split_first() else {

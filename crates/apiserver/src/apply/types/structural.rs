@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Atom, List, Map, Relation, Scalar, TypeRef, Types};
+use super::{Atom, KeyField, List, Map, Relation, Scalar, TypeRef, Types};
 
 /// Types that are being made.
 pub(crate) struct Building {
@@ -56,7 +56,9 @@ impl Building {
         let relation = match items {
             Items::Atomic => Relation::Atomic,
             Items::Set => Relation::Set,
-            Items::Keyed(keys) => Relation::Keyed(keys),
+            Items::Keyed(keys) => {
+                Relation::Keyed(keys.into_iter().map(|(name, default)| KeyField { name, default }).collect())
+            }
         };
         self.add(Atom { list: Some(List { item, relation }), ..Atom::default() })
     }

@@ -6,10 +6,7 @@ use serde_json::Value;
 
 use super::Typed;
 use crate::{
-    apply::{
-        element::Element,
-        types::{Kind, List, Map, Relation, Scalar},
-    },
+    apply::types::{FEW, Kind, List, Map, Relation, Scalar},
     gotext,
 };
 
@@ -42,7 +39,8 @@ struct Checker {
 enum Way<'a> {
     Start,
     Field(&'a Way<'a>, &'a str),
-    Item(&'a Way<'a>, &'a Element),
+    Item(&'a Way<'a>, &'a List, &'a Value),
+    Index(&'a Way<'a>, usize),
 }
 
 impl fmt::Display for Way<'_> {
@@ -50,7 +48,11 @@ impl fmt::Display for Way<'_> {
         match self {
             Self::Start => Ok(()),
             Self::Field(up, name) => write!(out, "{up}.{name}"),
-            Self::Item(up, element) => write!(out, "{up}{element}"),
+            Self::Item(up, list, item) => match list.element(item) {
+                Ok(element) => write!(out, "{up}{element}"),
+                Err(_) => write!(out, "{up}"),
+            },
+            Self::Index(up, index) => write!(out, "{up}[{index}]"),
         }
     }
 }
@@ -80,22 +82,28 @@ impl Checker {
     }
 
     fn list(&mut self, typed: Typed<'_>, list: &List, items: &[Value], way: &Way<'_>) {
+        let item_type = typed.at(list.item);
+        if let Relation::Atomic = list.relation {
+            for (index, item) in items.iter().enumerate() {
+                self.value(item_type, item, &Way::Index(way, index));
+            }
+            return;
+        }
         let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
-            let element = match &list.relation {
-                Relation::Atomic => Element::Index(i64::try_from(index).unwrap_or(i64::MAX)),
-                _ => match list.element(item) {
-                    Ok(element) => element,
-                    Err(problem) => return self.refuse(way, format!("element {index}: {problem}")),
-                },
-            };
-            if !self.repeats && seen.contains(&element) {
+            if let Err(problem) = list.check(item) {
+                return self.refuse(way, format!("element {index}: {problem}"));
+            }
+            let repeated = !self.repeats
+                && if items.len() <= FEW {
+                    items[..index].iter().any(|earlier| list.same(earlier, item))
+                } else {
+                    list.element(item).is_ok_and(|element| !seen.insert(element))
+                };
+            if let (true, Ok(element)) = (repeated, list.element(item)) {
                 self.refuse(way, format!("duplicate entries for key {element}"));
             }
-            self.value(typed.at(list.item), item, &Way::Item(way, &element));
-            if !self.repeats {
-                seen.insert(element);
-            }
+            self.value(item_type, item, &Way::Item(way, list, item));
         }
     }
 

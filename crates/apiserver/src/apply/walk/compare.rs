@@ -1,6 +1,6 @@
 //! How two values of one type differ.
 
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ impl Below {
     }
 
     /// Notes what became of a part.
-    fn add(&mut self, element: &Element, (below, fate): (Self, Fate)) {
+    fn add(&mut self, element: Element, (below, fate): (Self, Fate)) {
         let Comparison { removed, modified, added } = below.build();
         for (nodes, below, is) in [
             (&mut self.removed, removed, Fate::Removed),
@@ -144,23 +144,40 @@ type Members<'a> = Option<&'a serde_json::Map<String, Value>>;
 
 fn maps(typed: Typed<'_>, map: &Map, old: Members<'_>, new: Members<'_>) -> Below {
     let mut below = Below::default();
-    let mut one = |name: &str, old: Option<&Value>, new: Option<&Value>| {
+    for (name, old, new) in side_by_side(old, new) {
+        // What is the same to the letter needs no types to be found so.
+        if old == new {
+            continue;
+        }
         if let Some(child) = map.child(name) {
             let found = values(typed.at(child.ty), old, new);
             if found.1 != Fate::Kept || !found.0.is_empty() {
-                below.add(&Element::field(name), found);
+                below.add(Element::field(name), found);
             }
-        }
-    };
-    for (name, value) in old.into_iter().flatten() {
-        one(name, Some(value), new.and_then(|new| new.get(name)));
-    }
-    for (name, value) in new.into_iter().flatten() {
-        if old.is_none_or(|old| !old.contains_key(name)) {
-            one(name, None, Some(value));
         }
     }
     below
+}
+
+/// The members of two objects by their names, which are in order.
+fn side_by_side<'a>(
+    old: Members<'a>,
+    new: Members<'a>,
+) -> impl Iterator<Item = (&'a str, Option<&'a Value>, Option<&'a Value>)> {
+    let mut olds = old.into_iter().flatten().peekable();
+    let mut news = new.into_iter().flatten().peekable();
+    std::iter::from_fn(move || {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let old = if order.is_le() { olds.next() } else { None };
+        let new = if order.is_ge() { news.next() } else { None };
+        let (name, _) = old.or(new)?;
+        Some((name.as_str(), old.map(|(_, value)| value), new.map(|(_, value)| value)))
+    })
 }
 
 impl Below {
@@ -170,6 +187,9 @@ impl Below {
 }
 
 fn lists(typed: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
+    if list.in_step(old, new) {
+        return pairs(typed.at(list.item), list, old, new);
+    }
     // The items of both lists by what tells them apart. Items that cannot be told apart are compared together.
     let mut all: BTreeMap<Element, [Vec<&Value>; 2]> = BTreeMap::new();
     for (side, items) in [old, new].into_iter().enumerate() {
@@ -186,7 +206,7 @@ fn lists(typed: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
             ([] | [_], [] | [_]) => {
                 let found = values(item, old.first().copied(), new.first().copied());
                 if found.1 != Fate::Kept || !found.0.is_empty() {
-                    below.add(&element, found);
+                    below.add(element, found);
                 }
             }
             ([_, _, ..], [_, _, ..]) => {
@@ -195,16 +215,28 @@ fn lists(typed: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
             }
             ([_, _, ..], rest) => {
                 if let [new] = rest {
-                    below.add(&element, values(item, None, Some(new)));
+                    below.add(element.clone(), values(item, None, Some(new)));
                 }
                 below.mark(&element, Fate::Removed);
             }
             (rest, [_, _, ..]) => {
                 if let [old] = rest {
-                    below.add(&element, values(item, Some(old), None));
+                    below.add(element.clone(), values(item, Some(old), None));
                 }
                 below.mark(&element, Fate::Added);
             }
+        }
+    }
+    below
+}
+
+/// The differences of the items of two lists that have the same elements in the same order.
+fn pairs(item: Typed<'_>, list: &List, old: &[Value], new: &[Value]) -> Below {
+    let mut below = Below::default();
+    for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
+        let found = values(item, Some(old), Some(new));
+        if let (false, Ok(element)) = (found.0.is_empty() && found.1 == Fate::Kept, list.element(old)) {
+            below.add(element, found);
         }
     }
     below

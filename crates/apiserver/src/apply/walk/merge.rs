@@ -18,28 +18,41 @@ pub(crate) fn merge(typed: Typed<'_>, value: &mut Value, config: &Value) {
             if !members.is_empty() =>
         {
             for (name, config) in more {
-                match (members.get_mut(name), map.child(name)) {
-                    (Some(member), Some(child)) => merge(typed.at(child.ty), member, config),
-                    _ => {
+                match members.get_mut(name) {
+                    Some(member) => match map.child(name) {
+                        Some(child) => merge(typed.at(child.ty), member, config),
+                        None => replace(member, config),
+                    },
+                    None => {
                         members.insert(name.clone(), config.clone());
                     }
                 }
             }
         }
-        (Kind::List(List { relation: Relation::Atomic, .. }), ..) => *value = config.clone(),
+        (Kind::List(List { relation: Relation::Atomic, .. }), ..) => replace(value, config),
         (Kind::List(list), Value::Array(items), Value::Array(more)) if !items.is_empty() => {
             lists(typed, list, items, more);
         }
         // To say null, or nothing, about parts is to say nothing about those that are there.
         (Kind::Map(Map { atomic: false, .. }), Value::Object(members), Value::Null) if !members.is_empty() => {}
         (Kind::List(_), Value::Array(items), Value::Null) if !items.is_empty() => {}
-        _ => *value = config.clone(),
+        _ => replace(value, config),
+    }
+}
+
+/// Most of what is applied is there already.
+fn replace(value: &mut Value, config: &Value) {
+    if value != config {
+        *value = config.clone();
     }
 }
 
 /// Merges the items of a list. Those of the configuration keep their order, and those it does not mention stay as near as
 /// possible to where they were.
 fn lists(typed: Typed<'_>, list: &List, items: &mut Vec<Value>, config: &[Value]) {
+    if list.in_step(items, config) {
+        return items.iter_mut().zip(config).for_each(|(item, config)| merge(typed.at(list.item), item, config));
+    }
     let name = |item: &Value| list.element(item).ok();
     let wanted: Vec<(Element, &Value)> = config.iter().filter_map(|item| Some((name(item)?, item))).collect();
     let mentioned: BTreeSet<&Element> = wanted.iter().map(|(element, _)| element).collect();

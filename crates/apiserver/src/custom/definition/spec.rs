@@ -102,6 +102,8 @@ fn group(group: &str, errors: &mut Errors) {
         errors.push(invalid("spec.group", group, &faults.join(",")));
     } else if !group.contains('.') {
         errors.push(invalid("spec.group", group, "should be a domain with at least one dot"));
+    } else if group == "orrery.io" || group.ends_with(".orrery.io") {
+        errors.push(invalid("spec.group", group, "is kept for the program's own kinds"));
     }
 }
 

@@ -17,11 +17,27 @@ pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 /// Roles and bindings, by resource.
 pub(crate) const RESOURCES: [&str; 4] = ["clusterrolebindings", "clusterroles", "rolebindings", "roles"];
 
+/// When what decides in a space was last changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changed {
+    /// Each of the resources.
+    pub(super) resources: [Revision; 4],
+    /// Which of the roles and bindings that every space begins with no longer count.
+    pub(super) replaced: Revision,
+}
+
+impl Changed {
+    /// The last change of all.
+    pub(super) fn last(self) -> Revision {
+        self.resources.into_iter().fold(self.replaced, Revision::max)
+    }
+}
+
 /// The roles and bindings of one space.
 #[derive(Default)]
 pub(crate) struct Policy {
-    /// When each of the resources was last changed.
-    pub(super) changed: [Revision; 4],
+    /// When what it was made of was last changed.
+    pub(super) changed: Changed,
     /// What was read of each object, by its name within the space.
     read: HashMap<Box<str>, Read>,
     everywhere: Subjects,
@@ -93,7 +109,7 @@ impl Policy {
     /// Reads roles and bindings. Beneath them lies what `beneath` has and `hidden` does not name. What of `known` is still the
     /// same is not read again.
     pub(super) fn build<'a>(
-        changed: [Revision; 4],
+        changed: Changed,
         beneath: &Self,
         hidden: impl Fn(&str) -> bool,
         objects: impl IntoIterator<Item = &'a Object>,

@@ -7,6 +7,7 @@ use crate::{
     field::{FieldError, Path},
     format::{self, Faults},
     registry::Resource,
+    spaces,
 };
 
 /// All annotations together, in bytes.
@@ -135,6 +136,7 @@ fn name_rule(resource: &Resource) -> NameRule {
         "Service" => |name, prefix| format::dns_1035_label(&unfinished(name, prefix)),
         "CertificateSigningRequest" | "APIService" => |_, _| Faults::new(),
         "IPAddress" => |name, _| format::canonical_ip_address(name),
+        _ if spaces::is_space(resource) => |name, prefix| spaces::name_faults(&unfinished(name, prefix)),
         _ => |name, prefix| format::dns_subdomain(&unfinished(name, prefix)),
     }
 }

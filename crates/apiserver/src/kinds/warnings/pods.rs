@@ -1,5 +1,7 @@
 //! Warnings of pods and templates of pods.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::{
@@ -47,18 +49,17 @@ fn spec_and_metadata(holder: &Value, before: &str, found: &mut Vec<String>) {
     repeated(spec, &path, found);
     for name in ["memory", "ephemeral-storage"] {
         let overhead = part(spec, "overhead").get(name);
-        fractional(overhead, &format!("{path}.overhead[{name}]"), found);
+        fractional(overhead, format_args!("{path}.overhead[{name}]"), found);
     }
     old_profiles(annotations, spec, before, found);
     let parent = Path::ROOT.child(&path);
     visit(spec, &parent, |container, here| {
-        let here = here.to_string();
         for name in ["memory", "ephemeral-storage"] {
             for kind in ["limits", "requests"] {
-                fractional_bytes(container.get("resources"), &format!("{here}.resources"), kind, name, found);
+                fractional_bytes(container.get("resources"), format_args!("{here}.resources"), kind, name, found);
             }
         }
-        hidden_variables(container, &here, found);
+        hidden_variables(container, here, found);
     });
     ports(spec, &parent, found);
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
@@ -220,7 +221,7 @@ fn old_profiles(annotations: &Value, spec: &Value, before: &str, found: &mut Vec
     });
 }
 
-fn fractional(value: Option<&Value>, path: &str, found: &mut Vec<String>) {
+fn fractional(value: Option<&Value>, path: fmt::Arguments<'_>, found: &mut Vec<String>) {
     if let Some(amount) = quantity(value).filter(|amount| !amount.counts_as_whole()) {
         let shown = quote(&amount.written());
         found.push(format!("{path}: fractional byte value {shown} is invalid, must be an integer"));
@@ -228,19 +229,28 @@ fn fractional(value: Option<&Value>, path: &str, found: &mut Vec<String>) {
 }
 
 /// Bytes come in whole numbers.
-pub(super) fn fractional_bytes(resources: Option<&Value>, path: &str, kind: &str, name: &str, found: &mut Vec<String>) {
+pub(super) fn fractional_bytes(
+    resources: Option<&Value>,
+    path: fmt::Arguments<'_>,
+    kind: &str,
+    name: &str,
+    found: &mut Vec<String>,
+) {
     let amounts = resources.map_or(&Value::Null, |resources| part(resources, kind));
-    fractional(amounts.get(name), &format!("{path}.{kind}[{name}]"), found);
+    fractional(amounts.get(name), format_args!("{path}.{kind}[{name}]"), found);
 }
 
 /// Variables that are set again without the old value.
-fn hidden_variables(container: &Value, path: &str, found: &mut Vec<String>) {
+fn hidden_variables(container: &Value, path: &Path<'_>, found: &mut Vec<String>) {
     let all = list(container, "env");
+    let names: Vec<&str> = all.iter().map(|variable| text(variable, "name")).collect();
     for (at, variable) in all.iter().enumerate() {
-        let (name, value) = (text(variable, "name"), text(variable, "value"));
-        let reference = format!("$({name})");
-        let extends = variable.get("valueFrom").is_none() && value != reference && value.contains(&reference);
-        if all[..at].iter().any(|other| text(other, "name") == name) && !extends {
+        let (name, value) = (names[at], text(variable, "value"));
+        let extends = || {
+            let reference = format!("$({name})");
+            variable.get("valueFrom").is_none() && value != reference && value.contains(&reference)
+        };
+        if names[..at].contains(&name) && !extends() {
             let words = "which may be dropped when using apply";
             found.push(format!("{path}.env[{at}]: hides previous definition of {}, {words}", quote(name)));
         }

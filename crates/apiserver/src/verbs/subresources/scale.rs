@@ -4,7 +4,7 @@ use http::Response;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Call, Change, Writer,
+    Call, Writer,
     apply::Configuration,
     decode::{self, Wanted},
     ownership::{NO_CUSTOM_SCALE, Owner, ScaleOwner, described},
@@ -73,8 +73,8 @@ pub(crate) async fn apply(
             let problem = format!("failed to convert new object ({described}) to proper version: {NO_CUSTOM_SCALE}");
             return Err(Status::internal(problem));
         }
-        let scale = scale.unwrap_or(old);
-        let scale = schema::restore(&call.resource.schemas, wanted.schema, scale).map_err(Status::internal)?;
+        let mut scale = scale.unwrap_or(old);
+        schema::restore(&call.resource.schemas, wanted.schema, &mut scale).map_err(Status::internal)?;
         super::super::update::check_names(call, &scale)?;
         check(call, &scale)?;
         Ok((scale, managers))
@@ -175,8 +175,7 @@ async fn write(
         }
         Ok(new)
     });
-    let (Change::None(object) | Change::Updated(object) | Change::Deleted(object)) = change.await?;
-    respond(call, &object)
+    respond(call, &change.await?.outcome().value(call)?)
 }
 
 /// Where the number of replicas is set.
