@@ -146,6 +146,14 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
     }
 }
 
+/// A job without labels is labelled as its pods are.
+fn labels_of_pods(members: &mut Members) {
+    let labels = members.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+    if let (Some(metadata), Some(labels)) = (made(members, "metadata"), labels) {
+        fill(metadata, "labels", labels);
+    }
+}
+
 fn template_generation_of(members: &Members) -> i64 {
     members
         .get("metadata")
@@ -176,6 +184,7 @@ fn status(resource: &Resource, members: &mut Members, before: &Members, now: &st
         "PersistentVolume" => phase_time(members, before, now),
         "CertificateSigningRequest" => condition_times(members, before, now),
         "DaemonSet" => template_generation(members, template_generation_of(before)),
+        "Job" => labels_of_pods(members),
         _ => {}
     }
 }
