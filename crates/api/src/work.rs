@@ -1,8 +1,8 @@
 //! ManifestWork of `work.open-cluster-management.io/v1`: the manifests for one cluster, and what became of them.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
 /// The API group of every kind in this module.
@@ -59,12 +59,21 @@ pub struct ManifestsTemplate {
     pub manifests: Vec<Manifest>,
 }
 
-/// One Kubernetes object, kept as the JSON it came in.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Manifest(Box<RawValue>);
+/// One Kubernetes object, kept as the JSON it came in. Copies share it.
+#[derive(Clone)]
+pub struct Manifest(Arc<RawValue>);
 
 impl Manifest {
+    /// Writes something as JSON.
+    pub fn of(object: &impl Serialize) -> serde_json::Result<Self> {
+        serde_json::value::to_raw_value(object).map(|json| Self(json.into()))
+    }
+
+    /// Takes a text that should be JSON.
+    pub fn parse(json: String) -> serde_json::Result<Self> {
+        RawValue::from_string(json).map(|json| Self(json.into()))
+    }
+
     /// The object's JSON.
     pub fn as_json(&self) -> &str {
         self.0.get()
@@ -80,13 +89,25 @@ impl TryFrom<&Value> for Manifest {
     type Error = serde_json::Error;
 
     fn try_from(value: &Value) -> Result<Self, Self::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        Self::of(value)
+    }
+}
+
+impl Serialize for Manifest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Manifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|json| Self(json.into()))
     }
 }
 
 impl PartialEq for Manifest {
     fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
+        Arc::ptr_eq(&self.0, &other.0) || self.as_json() == other.as_json()
     }
 }
 

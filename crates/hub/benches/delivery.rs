@@ -1,7 +1,7 @@
 //! What it costs to decide what is sent where: a change in a large policy, a large policy as a whole, the first page of a preview,
 //! and what is held for each work.
 //!
-//! `cargo bench -p orrery-hub --bench delivery`
+//! `cargo bench -p orrery-hub --bench delivery`; with `-- many` only one of its parts: `change`, `memory`, `many` or `preview`.
 
 use std::{
     collections::BTreeMap,
@@ -26,6 +26,17 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const ROUNDS: usize = 21;
 
 fn main() {
+    let parts: [(&str, fn()); 4] = [("change", change), ("memory", memory), ("many", many), ("preview", preview)];
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for (name, run) in parts {
+        if named.is_empty() || named.iter().any(|part| part == name) {
+            run();
+        }
+    }
+}
+
+/// One object of many changes for many clusters.
+fn change() {
     for (what, limits, template) in [
         ("the same for all clusters, works of 500 KiB", Config::default().limits, false),
         ("the same for all clusters, a work for each object", one_each(), false),
@@ -45,7 +56,10 @@ fn main() {
         let times: Vec<Duration> = times.collect();
         println!("{:8.1} ms  one object of 1,000 changes for 1,000 clusters, {what}", median(times));
     }
+}
 
+/// What is held for each work.
+fn memory() {
     for (what, template) in [("the same for all clusters", false), ("with templates", true)] {
         let (mut delivery, mut claims) = fleet(200, 1000, one_each(), template);
         let before = allocated();
@@ -55,7 +69,10 @@ fn main() {
         let held = allocated().saturating_sub(before).saturating_sub(content);
         println!("{:8} B   for each of {works} works beside what they carry, {what}", held / works);
     }
+}
 
+/// A policy over very many objects as a whole, and a change in it.
+fn many() {
     let start = Instant::now();
     let (mut delivery, mut claims) = fleet(100_000, 10, Config::default().limits, false);
     let told = start.elapsed();
@@ -77,6 +94,18 @@ fn main() {
     });
     println!("{:8.1} ms  one object of 100,000 changes for 10 clusters", median(times.collect()));
 
+    let times = (0..ROUNDS).map(|round| {
+        let (id, object) = object(200_000 + round, "late", false);
+        let start = Instant::now();
+        delivery.set_object(id, "v1", Labels::new(), object);
+        assert_eq!(delivery.settle(&mut claims).works.len(), 10);
+        start.elapsed()
+    });
+    println!("{:8.1} ms  one object is added to 100,000 for 10 clusters", median(times.collect()));
+}
+
+/// The first page of a preview.
+fn preview() {
     let (delivery, claims) = fleet(1000, 100, Config::default().limits, true);
     let times = (0..ROUNDS).map(|_| {
         let start = Instant::now();

@@ -20,6 +20,7 @@
 
 mod feed;
 mod fleet;
+mod leaving;
 mod path;
 mod questions;
 mod returned;

@@ -11,11 +11,15 @@
 //! 3. Anything that cannot be rendered holds back every change of its Binding; clusters keep the last good state, which the ledger
 //!    remembers.
 //! 4. An object keeps the box it travels in as long as it fits; adding and removing objects moves no other.
+//! 5. A Binding belongs to one policy. A policy whose name is that of another's Binding sends nothing and is told so, until the
+//!    name is free; no policy continues in a Binding that is named as another.
 //!
 //! Assumptions: ledgers are stored before works are sent. Everything known is told before the first settling.
 
+mod asked;
 mod bound;
 mod claims;
+mod divide;
 mod inventory;
 mod ledger;
 mod objects;
@@ -43,6 +47,7 @@ use serde_json::Value;
 pub(crate) use self::supposed::{Sender, Supposed};
 use self::{
     bound::{Around, Bound, Dirt},
+    divide::Division,
     inventory::Inventory,
     objects::Objects,
     transforms::Transforms,
@@ -57,7 +62,7 @@ pub use self::{
 };
 use crate::{
     pack::Limits,
-    placement::{Answer, GroupResource, ObjectFacts, ObjectId, Resolution, Touched, parts},
+    placement::{GroupResource, ObjectFacts, ObjectId, Resolution, Touched, parts},
     transform::{Manifest, custom::Verdict},
 };
 
@@ -115,6 +120,19 @@ pub struct PolicyFacts {
     pub created: Timestamp,
 }
 
+/// A Binding, and what is asked about the states of its objects.
+#[derive(Debug)]
+pub struct Binding<'a> {
+    /// Its name.
+    pub name: &'a Arc<str>,
+    /// Where its objects go.
+    pub destinations: &'a BTreeSet<Arc<str>>,
+    /// The StatusCollectors that are named for any of its objects.
+    pub collectors: BTreeSet<&'a str>,
+    /// The objects whose one state is asked for, and not what all clusters say together.
+    pub single: &'a BTreeSet<ObjectId>,
+}
+
 /// What is known of a workload space and its inventory, and what was told last.
 #[derive(Debug)]
 pub struct Delivery {
@@ -125,8 +143,14 @@ pub struct Delivery {
     objects: Objects,
     transforms: Transforms,
     inventory: Inventory,
+    /// How the answer to each policy is divided among its Bindings.
+    divisions: BTreeMap<Arc<str>, Division>,
     /// By policy and part.
     bindings: BTreeMap<(Arc<str>, u32), Bound>,
+    /// Whose each Binding is: policy and part by its name.
+    names: BTreeMap<Arc<str>, (Arc<str>, u32)>,
+    /// Policies that have no Binding, because it is another policy's.
+    refused: BTreeSet<Arc<str>>,
     dirty: BTreeMap<Arc<str>, PolicyDirt>,
     /// How often anything changed that a preview shows.
     changes: u64,
@@ -146,8 +170,12 @@ struct Lately {
 /// What changed of a policy's answer.
 #[derive(Debug, Default)]
 struct PolicyDirt {
-    /// Which objects and clusters it has.
-    members: bool,
+    /// Anything may have.
+    whole: bool,
+    /// Which clusters it has.
+    destinations: bool,
+    /// Objects that it has or has not, or for which it asks something else.
+    members: BTreeSet<ObjectId>,
     inside: Dirt,
 }
 
@@ -162,7 +190,10 @@ impl Delivery {
             objects: Objects::default(),
             transforms: Transforms::default(),
             inventory: Inventory::default(),
+            divisions: BTreeMap::new(),
             bindings: BTreeMap::new(),
+            names: BTreeMap::new(),
+            refused: BTreeSet::new(),
             dirty: BTreeMap::new(),
             changes: 0,
             lately: Lately::default(),
@@ -180,8 +211,13 @@ impl Delivery {
     ) {
         let policy: Arc<str> = policy.into();
         self.changes += 1;
-        let mut bound = Bound::new(self.holder(&policy, part, facts), part, &facts.uid);
-        bound.restore(spec, ledger);
+        let workload = spec.iter().flat_map(|spec| [&spec.workload.cluster_scope, &spec.workload.namespace_scope]);
+        let objects = workload.flatten().map(|bound| (ObjectId::from(&bound.object), part));
+        self.divisions.entry(Arc::clone(&policy)).or_insert_with(|| Division::new(&self.config)).restore(objects);
+        let holder = holder(&self.space, &policy, part, facts);
+        self.names.insert(Arc::clone(&holder.binding), (Arc::clone(&policy), part));
+        let mut bound = Bound::new(holder, part, &facts.uid, self.config.limits);
+        bound.restore(spec, ledger, self.config.limits);
         self.bindings.insert((policy, part), bound);
     }
 
@@ -216,7 +252,7 @@ impl Delivery {
         self.changes += u64::from(self.resolution.spec(&name) != Some(&spec));
         if self.resolution.set_policy(&name, spec) || is_another || !self.has_bindings(&name) {
             self.changes += 1;
-            self.dirty.entry(name).or_default().members = true;
+            self.dirty.entry(name).or_default().whole = true;
         }
     }
 
@@ -225,12 +261,13 @@ impl Delivery {
         if self.policies.remove(name).is_some() {
             self.resolution.remove_policy(name);
             self.changes += 1;
-            self.dirty.entry(name.into()).or_default().members = true;
+            self.dirty.entry(name.into()).or_default().whole = true;
         }
     }
 
     /// An object was made or changed.
     pub fn set_object(&mut self, id: ObjectId, version: &str, labels: Labels, object: Value) {
+        let id = self.resolution.shared(id);
         let changed = self.objects.set(&id, object);
         self.changes += u64::from(changed);
         let touched = self.resolution.set_object(id.clone(), ObjectFacts { version: version.into(), labels });
@@ -268,7 +305,7 @@ impl Delivery {
         let changed = self.inventory.set_cluster(name, labels.clone(), annotations);
         self.changes += u64::from(changed || is_other);
         let touched = self.resolution.set_cluster(name, labels);
-        self.touch(touched);
+        self.touch_destinations(touched);
         if changed {
             self.touch_cluster(name);
         }
@@ -278,7 +315,7 @@ impl Delivery {
     pub fn remove_cluster(&mut self, name: &str) {
         let touched = self.resolution.remove_cluster(name);
         self.changes += 1;
-        self.touch(touched);
+        self.touch_destinations(touched);
         self.inventory.remove_cluster(name);
     }
 
@@ -311,8 +348,7 @@ impl Delivery {
 
     /// A Binding of another space decided something over an object that a Binding of this space sends too.
     pub fn touch_claim(&mut self, binding: &str, object: &ObjectId) {
-        let found = self.bindings.iter().find(|(_, bound)| &*bound.holder.binding == binding);
-        if let Some(((policy, _), _)) = found {
+        if let Some((policy, _)) = self.names.get(binding) {
             self.dirty.entry(Arc::clone(policy)).or_default().inside.objects.insert(object.clone());
         }
     }
@@ -324,10 +360,10 @@ impl Delivery {
 
     /// Somebody changed or deleted a Binding: what it says is not what was told.
     pub fn doubt_binding(&mut self, binding: &str) {
-        let found = self.bindings.iter_mut().find(|(_, bound)| &*bound.holder.binding == binding);
-        if let Some(((policy, _), bound)) = found {
+        let Some(key) = self.names.get(binding) else { return };
+        if let Some(bound) = self.bindings.get_mut(key) {
             bound.spec = None;
-            self.dirty.entry(Arc::clone(policy)).or_default().members = true;
+            self.dirty.entry(Arc::clone(&key.0)).or_default().whole = true;
         }
     }
 
@@ -336,10 +372,28 @@ impl Delivery {
         !self.dirty.is_empty()
     }
 
-    /// The objects of a Binding, with what is asked for each, and its clusters.
-    pub fn binding(&self, policy: &str, part: u32) -> Option<Answer<'_>> {
-        let bound = self.bindings.get(&(policy.into(), part))?;
-        Some(Answer { objects: bound.objects(), destinations: bound.destinations() })
+    /// The Bindings of a policy.
+    pub fn bindings_of(&self, policy: &str) -> impl Iterator<Item = Binding<'_>> {
+        self.parts(policy).map(|bound| Binding {
+            name: &bound.holder.binding,
+            destinations: bound.destinations(),
+            collectors: bound.asked.collectors(),
+            single: bound.asked.single(),
+        })
+    }
+
+    /// The policy that a Binding belongs to.
+    pub fn policy_of(&self, binding: &str) -> Option<&Arc<str>> {
+        self.names.get(binding).map(|(policy, _)| policy)
+    }
+
+    /// Why a policy has no Binding, if it has none.
+    pub fn refusal(&self, policy: &str) -> Option<String> {
+        let other = self.refused.get(policy).and_then(|_| self.policy_of(policy))?;
+        Some(format!(
+            "BindingPolicy {policy} sends nothing: Binding {policy} is taken, it continues BindingPolicy {other}, which selects \
+             more than one Binding holds; give this policy another name"
+        ))
     }
 
     /// What a policy asks for an object, and to which clusters it sends it.
@@ -355,7 +409,7 @@ impl Delivery {
 
     /// The objects of a work that was told last.
     pub fn objects_of(&self, binding: &str, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
-        let bound = self.bindings.values().find(|bound| &*bound.holder.binding == binding);
+        let bound = self.names.get(binding).and_then(|key| self.bindings.get(key));
         bound.map(|bound| bound.objects_of(number, cluster)).unwrap_or_default()
     }
 
@@ -406,7 +460,8 @@ impl Delivery {
         id: &ObjectId,
         cluster: &str,
     ) -> Option<&'a Holder> {
-        self.parts(policy).filter(|bound| bound.has(id)).find_map(|bound| claims.lost_to(&bound.holder, id, cluster))
+        let has = |bound: &&Bound| bound.objects().contains_key(id);
+        self.parts(policy).filter(has).find_map(|bound| claims.lost_to(&bound.holder, id, cluster))
     }
 
     /// The Bindings of a policy that hold back changes.
@@ -425,14 +480,15 @@ impl Delivery {
         self.parts(policy).next().is_some()
     }
 
-    fn holder(&self, policy: &str, part: u32, facts: &PolicyFacts) -> Holder {
-        let binding = parts::name(policy, part).into();
-        Holder { since: facts.created, space: Arc::clone(&self.space), binding }
+    fn touch(&mut self, policies: Touched) {
+        for (policy, objects) in policies {
+            self.dirty.entry(policy).or_default().members.extend(objects);
+        }
     }
 
-    fn touch(&mut self, policies: Touched) {
-        for policy in policies {
-            self.dirty.entry(policy).or_default().members = true;
+    fn touch_destinations(&mut self, policies: Touched) {
+        for policy in policies.into_keys() {
+            self.dirty.entry(policy).or_default().destinations = true;
         }
     }
 
@@ -467,4 +523,9 @@ impl Delivery {
         }
         found
     }
+}
+
+fn holder(space: &Arc<str>, policy: &str, part: u32, facts: &PolicyFacts) -> Holder {
+    let binding = parts::name(policy, part).into();
+    Holder { since: facts.created, space: Arc::clone(space), binding }
 }

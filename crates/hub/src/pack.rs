@@ -1,7 +1,7 @@
 //! Packing things into numbered boxes of bounded size, so that what is already in a box stays in it.
 //!
 //! Guarantees: a thing that had a box keeps it as long as the box can hold it; adding and removing things moves no other. Boxes that
-//! nothing is in any more do not appear; their numbers may be used again by new things.
+//! nothing is in any more do not appear; their numbers may be used again by new things. A change costs what it touches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,93 +14,169 @@ pub struct Limits {
     pub count: usize,
 }
 
-/// Something to be packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item<K> {
-    /// What identifies it; also what comes back.
-    pub key: K,
-    /// Its size.
-    pub bytes: usize,
-    /// The box it had before.
-    pub previous: Option<u32>,
-}
-
-/// The boxes, and what fits in none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed<K> {
-    /// By number, from 1; in each the things in the order given.
-    pub boxes: BTreeMap<u32, Vec<K>>,
-    /// Things that are too large for an empty box.
-    pub too_large: Vec<K>,
-}
-
 /// How many boxes with room are tried for a thing before it gets a new one: packing less tightly is better than trying
 /// thousands of nearly full boxes for each of many things.
 const TRIES: usize = 16;
 
-/// Packs things, in the order given.
-pub fn pack<K: Ord + Copy>(items: &[Item<K>], limits: Limits) -> Packed<K> {
-    let mut packing = Packing { limits, used: BTreeMap::new(), open: BTreeSet::new(), next: 1 };
-    let mut too_large = Vec::new();
-    let mut newcomers = Vec::new();
-    let mut placed = Vec::with_capacity(items.len());
-    for (position, item) in items.iter().enumerate() {
-        if item.bytes > limits.bytes || limits.count == 0 {
-            too_large.push(item.key);
-        } else if let Some(number) = item.previous.filter(|&number| number > 0 && packing.put(number, item.bytes)) {
-            placed.push((number, position));
-        } else {
-            newcomers.push(position);
-        }
-    }
-    for position in newcomers {
-        placed.push((packing.put_somewhere(items[position].bytes), position));
-    }
-    placed.sort_unstable();
-    let mut boxes: BTreeMap<u32, Vec<K>> = BTreeMap::new();
-    for (number, position) in placed {
-        boxes.entry(number).or_default().push(items[position].key);
-    }
-    Packed { boxes, too_large }
-}
-
-struct Packing {
+/// Things in boxes with numbers from 1.
+#[derive(Clone, Debug)]
+pub struct Boxes<K> {
     limits: Limits,
-    used: BTreeMap<u32, Limits>,
-    /// Boxes that hold something and may have room.
+    things: BTreeMap<K, Thing>,
+    boxes: BTreeMap<u32, Content<K>>,
+    /// Boxes that may have room.
     open: BTreeSet<u32>,
-    /// No box below this number is unused.
+    /// No box below this number is unused, but for those that may not be used.
     next: u32,
 }
 
-impl Packing {
-    fn put(&mut self, number: u32, bytes: usize) -> bool {
-        let used = self.used.entry(number).or_insert(Limits { bytes: 0, count: 0 });
-        if used.count == self.limits.count || used.bytes + bytes > self.limits.bytes {
-            return false;
+#[derive(Clone, Copy, Debug)]
+struct Thing {
+    bytes: usize,
+    number: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Content<K> {
+    bytes: usize,
+    things: BTreeSet<K>,
+}
+
+/// What packing changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repacked {
+    /// The boxes that something came into or went out of.
+    pub boxes: BTreeSet<u32>,
+}
+
+impl<K: Ord + Clone> Boxes<K> {
+    /// No boxes yet.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, things: BTreeMap::new(), boxes: BTreeMap::new(), open: BTreeSet::new(), next: 1 }
+    }
+
+    /// Things that had these boxes.
+    pub fn restored(limits: Limits, things: impl IntoIterator<Item = (K, u32)>) -> Self {
+        let mut boxes = Self::new(limits);
+        boxes.restore(things);
+        boxes
+    }
+
+    /// Further things that had these boxes, whatever their sizes: those are not known before they are packed again.
+    pub fn restore(&mut self, things: impl IntoIterator<Item = (K, u32)>) {
+        for (key, number) in things.into_iter().filter(|(_, number)| *number > 0) {
+            if !self.things.contains_key(&key) {
+                self.put(key, number, 0);
+            }
         }
-        used.count += 1;
-        used.bytes += bytes;
-        if used.count < self.limits.count && used.bytes < self.limits.bytes {
+    }
+
+    /// The box of a thing.
+    pub fn number(&self, key: &K) -> Option<u32> {
+        self.things.get(key).map(|thing| thing.number)
+    }
+
+    /// All boxes.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.boxes.keys().copied()
+    }
+
+    /// What is in a box, in order.
+    pub fn things(&self, number: u32) -> Option<&BTreeSet<K>> {
+        self.boxes.get(&number).map(|content| &content.things)
+    }
+
+    /// All things from one on, in order, with their boxes.
+    pub fn things_from<'a>(&'a self, start: &K) -> impl Iterator<Item = (&'a K, u32)> {
+        self.things.range(start..).map(|(key, thing)| (key, thing.number))
+    }
+
+    /// All things, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.things.keys()
+    }
+
+    /// Packs things that came or have another size, and takes out those that have none any more. What is too large for an empty
+    /// box is in none. New boxes get numbers that may be used.
+    pub fn repack(
+        &mut self,
+        changes: impl IntoIterator<Item = (K, Option<usize>)>,
+        may_be_used: impl Fn(u32) -> bool,
+    ) -> Repacked {
+        let changes: BTreeMap<K, Option<usize>> = changes.into_iter().collect();
+        let mut repacked = Repacked::default();
+        let mut waiting = Vec::with_capacity(changes.len());
+        for (key, bytes) in changes {
+            let before = self.things.get(&key).copied();
+            if before.is_some_and(|before| Some(before.bytes) == bytes) {
+                continue;
+            }
+            if let Some(before) = before {
+                self.take(&key, before);
+            }
+            waiting.push((key, bytes, before.map(|before| before.number)));
+        }
+        let mut newcomers = Vec::new();
+        for (key, bytes, before) in waiting {
+            let bytes = bytes.filter(|&bytes| bytes <= self.limits.bytes && self.limits.count > 0);
+            match (bytes, before) {
+                (Some(bytes), Some(number)) if self.has_room(number, bytes) => self.put(key, number, bytes),
+                (bytes, before) => {
+                    repacked.boxes.extend(before);
+                    newcomers.extend(bytes.map(|bytes| (key, bytes)));
+                }
+            }
+        }
+        for (key, bytes) in newcomers {
+            let number = self.room_for(bytes, &may_be_used);
+            repacked.boxes.insert(number);
+            self.put(key, number, bytes);
+        }
+        repacked
+    }
+
+    fn has_room(&self, number: u32, bytes: usize) -> bool {
+        self.boxes.get(&number).is_none_or(|content| {
+            content.things.len() < self.limits.count && content.bytes + bytes <= self.limits.bytes
+        })
+    }
+
+    fn room_for(&mut self, bytes: usize, may_be_used: impl Fn(u32) -> bool) -> u32 {
+        let mut candidates: Vec<u32> = self.open.iter().rev().take(TRIES).copied().collect();
+        candidates.reverse();
+        if let Some(number) = candidates.into_iter().find(|&number| self.has_room(number, bytes)) {
+            return number;
+        }
+        while self.boxes.contains_key(&self.next) {
+            self.next += 1;
+        }
+        (self.next..).find(|number| !self.boxes.contains_key(number) && may_be_used(*number)).unwrap_or(u32::MAX)
+    }
+
+    fn put(&mut self, key: K, number: u32, bytes: usize) {
+        let content = self.boxes.entry(number).or_insert_with(|| Content { bytes: 0, things: BTreeSet::new() });
+        content.bytes += bytes;
+        content.things.insert(key.clone());
+        if content.things.len() < self.limits.count && content.bytes < self.limits.bytes {
             self.open.insert(number);
         } else {
             self.open.remove(&number);
         }
-        true
+        self.things.insert(key, Thing { bytes, number });
     }
 
-    fn put_somewhere(&mut self, bytes: usize) -> u32 {
-        let candidates: Vec<_> = self.open.iter().rev().take(TRIES).copied().collect();
-        if let Some(&number) = candidates.iter().rev().find(|&&number| self.put(number, bytes)) {
-            return number;
+    fn take(&mut self, key: &K, Thing { bytes, number }: Thing) {
+        self.things.remove(key);
+        let Some(content) = self.boxes.get_mut(&number) else { return };
+        content.things.remove(key);
+        content.bytes -= bytes;
+        if content.things.is_empty() {
+            self.boxes.remove(&number);
+            self.open.remove(&number);
+            self.next = self.next.min(number);
+        } else {
+            self.open.insert(number);
         }
-        while self.used.contains_key(&self.next) {
-            self.next += 1;
-        }
-        let number = self.next;
-        let fits = self.put(number, bytes);
-        debug_assert!(fits, "what is too large for an empty box was sorted out");
-        number
     }
 }
 
@@ -110,20 +186,27 @@ mod tests {
 
     /// Packs `key:bytes` or `key:bytes@box` and shows the boxes as `box=key,key`.
     fn check(items: &str, limits: Limits, expected: &str) {
-        let items: Vec<_> = items
+        let items: Vec<(&str, usize, Option<u32>)> = items
             .split_whitespace()
             .map(|text| {
                 let (key, rest) = text.split_once(':').expect("key:bytes");
                 let (bytes, previous) =
                     rest.split_once('@').map_or((rest, None), |(bytes, number)| (bytes, Some(number)));
-                let previous = previous.map(|number| number.parse().expect("a number"));
-                Item { key, bytes: bytes.parse().expect("bytes"), previous }
+                (key, bytes.parse().expect("bytes"), previous.map(|number| number.parse().expect("a number")))
             })
             .collect();
-        let packed = pack(&items, limits);
-        let boxes = packed.boxes.iter().map(|(number, keys)| format!("{number}={}", keys.join(",")));
-        let large = packed.too_large.iter().map(|key| format!("too large: {key}"));
-        assert_eq!(boxes.chain(large).collect::<Vec<_>>().join(" "), expected);
+        let had = items.iter().filter_map(|(key, _, previous)| Some((*key, (*previous)?)));
+        let mut boxes = Boxes::restored(limits, had);
+        boxes.repack(items.iter().map(|(key, bytes, _)| (*key, Some(*bytes))), |_| true);
+        assert_eq!(shown(&boxes), expected);
+    }
+
+    fn shown(boxes: &Boxes<&str>) -> String {
+        let shown = boxes.numbers().map(|number| {
+            let things: Vec<&str> = boxes.things(number).expect("a box").iter().copied().collect();
+            format!("{number}={}", things.join(","))
+        });
+        shown.collect::<Vec<_>>().join(" ")
     }
 
     const TEN: Limits = Limits { bytes: 10, count: 3 };
@@ -133,7 +216,7 @@ mod tests {
         check("", TEN, "");
         check("a:4 b:4 c:4 d:1", TEN, "1=a,b,d 2=c");
         check("a:1 b:1 c:1 d:1", TEN, "1=a,b,c 2=d");
-        check("a:10 b:11 c:1", TEN, "1=a 2=c too large: b");
+        check("a:10 b:11 c:1", TEN, "1=a 2=c");
         check("a:1 b:2", Limits { bytes: 10, count: 1 }, "1=a 2=b");
     }
 
@@ -149,12 +232,39 @@ mod tests {
     #[test]
     fn what_outgrew_its_box_moves_alone() {
         check("a:4@1 b:7@1 c:4@2", TEN, "1=a 2=c 3=b");
+        let mut boxes = Boxes::restored(TEN, []);
+        boxes.repack([("a", Some(4)), ("b", Some(4)), ("c", Some(9))], |_| true);
+        let repacked = boxes.repack([("a", Some(7))], |_| true);
+        assert_eq!(repacked.boxes, BTreeSet::from([1, 3]));
+        assert_eq!(shown(&boxes), "1=b 2=c 3=a");
+    }
+
+    #[test]
+    fn a_change_tells_which_boxes_it_touched_and_leaves_the_others() {
+        let mut boxes = Boxes::restored(TEN, []);
+        let first = boxes.repack(["a", "b", "c", "d"].map(|key| (key, Some(4))), |_| true);
+        assert_eq!((first.boxes, shown(&boxes)), (BTreeSet::from([1, 2]), "1=a,b 2=c,d".to_owned()));
+        let smaller = boxes.repack([("c", Some(3))], |_| true);
+        assert_eq!(smaller, Repacked::default(), "nothing came or went");
+        let gone = boxes.repack([("a", None), ("b", None), ("x", None)], |_| true);
+        assert_eq!((gone.boxes, shown(&boxes)), (BTreeSet::from([1]), "2=c,d".to_owned()));
+        let came = boxes.repack([("e", Some(3)), ("f", Some(9))], |_| true);
+        assert_eq!((came.boxes, shown(&boxes)), (BTreeSet::from([1, 2]), "1=f 2=c,d,e".to_owned()));
+    }
+
+    #[test]
+    fn numbers_that_may_not_be_used_are_left_out() {
+        let mut boxes = Boxes::new(TEN);
+        boxes.repack(["a", "b", "c"].map(|key| (key, Some(9))), |number| number != 2);
+        assert_eq!(shown(&boxes), "1=a 3=b 4=c");
+        boxes.repack([("d", Some(9))], |_| true);
+        assert_eq!(shown(&boxes), "1=a 2=d 3=b 4=c");
     }
 
     #[test]
     fn many_things_of_one_box_each_are_packed_quickly() {
-        let items: Vec<_> = (0..200_000_u32).map(|key| Item { key, bytes: 1, previous: None }).collect();
-        let packed = pack(&items, Limits { bytes: 10, count: 1 });
-        assert_eq!(packed.boxes.len(), items.len());
+        let mut boxes = Boxes::new(Limits { bytes: 10, count: 1 });
+        boxes.repack((0..200_000_u32).map(|key| (key, Some(1))), |_| true);
+        assert_eq!(boxes.numbers().count(), 200_000);
     }
 }

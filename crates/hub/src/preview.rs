@@ -17,6 +17,7 @@ use std::{
 use orrery_api::{
     control::{BindingPolicySpec, Modulation},
     preview::{BindingPreviewSpec, BindingPreviewStatus, PreviewChange, PreviewRow},
+    work::Manifest as Json,
 };
 use serde_json::Value;
 
@@ -153,6 +154,7 @@ impl Prepared {
             let after = after.as_ref().filter(|after| **policy == *after.policy);
             let view = self.view(delivery, claims, policy, supposedly.as_ref());
             if after.is_none() && self.supposed.is_none() {
+                page.answer.errors.extend(delivery.refusal(policy));
                 page.answer.errors.extend(delivery.frozen(policy).map(|binding| held_back(binding)));
             }
             if !view.fill(&mut page, after) {
@@ -285,15 +287,15 @@ impl View<'_> {
             Some(Ok(json)) => {
                 let change = match sent {
                     None => PreviewChange::Added,
-                    Some(sent) if sent.as_bytes() == &**json => PreviewChange::Unchanged,
+                    Some(sent) if sent == json.as_json() => PreviewChange::Unchanged,
                     Some(_) => PreviewChange::Changed,
                 };
-                (change, Some(&**json), Vec::new())
+                (change, Some(json.as_json()), Vec::new())
             }
         };
         let sent = sent.filter(|_| !matches!(change, PreviewChange::Unchanged | PreviewChange::Added));
-        let bytes = manifest.map_or(0, <[u8]>::len) + sent.map_or(0, str::len);
-        let value = |json: &[u8]| serde_json::from_slice::<Value>(json).ok();
+        let bytes = manifest.map_or(0, str::len) + sent.map_or(0, str::len);
+        let value = |json: &str| serde_json::from_str::<Value>(json).ok();
         let facts = match &self.asked.supposed {
             Some(supposed) => supposed.object(self.delivery, id),
             None => self.delivery.resolution().object(id),
@@ -304,7 +306,7 @@ impl View<'_> {
             object: id.reference(facts),
             change,
             manifest: manifest.and_then(value),
-            sent: sent.and_then(|json| value(json.as_bytes())),
+            sent: sent.and_then(value),
             errors,
             withheld: false,
         };
@@ -316,7 +318,7 @@ impl View<'_> {
         object: &mut Travelling<'_>,
         modulation: &Modulation,
         cluster: &Arc<str>,
-    ) -> Result<Arc<[u8]>, Vec<String>> {
+    ) -> Result<Json, Vec<String>> {
         let id = object.id;
         let gone = || vec![format!("{id} or cluster {cluster} is gone")];
         if object.manifest.is_none() {
@@ -333,8 +335,9 @@ impl View<'_> {
         let data = data.ok_or_else(gone)?;
         let json = manifest.for_cluster(cluster, data)?;
         let most = self.delivery.limits().bytes;
-        if json.len() > most {
-            return Err(vec![format!("{id} has {} bytes, more than the {most} that fit in one work", json.len())]);
+        let bytes = json.as_json().len();
+        if bytes > most {
+            return Err(vec![format!("{id} has {bytes} bytes, more than the {most} that fit in one work")]);
         }
         let older = match &self.asked.supposed {
             None => self.delivery.left_to(self.claims, self.policy, id, cluster).cloned(),

@@ -19,10 +19,10 @@ mod expand;
 mod job;
 pub mod properties;
 mod service;
+mod sorted;
 mod strip;
 
-use std::sync::Arc;
-
+use orrery_api::work;
 use orrery_gotemplate::Data;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub struct Manifest {
 #[derive(Debug)]
 enum Content {
     /// The same for all clusters.
-    Shared(Arc<[u8]>),
+    Shared(work::Manifest),
     Customised(Expansion),
 }
 
@@ -49,11 +49,18 @@ impl Manifest {
     /// Transforms an object as far as that does not depend on the cluster.
     pub fn new(mut object: Value, removals: &Removals) -> Self {
         strip::strip(&mut object);
+        Self::transformed(object, removals)
+    }
+
+    fn transformed(mut object: Value, removals: &Removals) -> Self {
         removals.apply(&mut object);
-        let expansion = Expansion::new(&object, wants_expansion(&object));
-        let content = match expansion.into_literal() {
-            Ok(bytes) => Content::Shared(bytes.into()),
-            Err(expansion) => Content::Customised(expansion),
+        let content = if wants_expansion(&object) {
+            match Expansion::new(&object) {
+                expansion if expansion.is_literal() => Content::Shared(sorted::written(&object)),
+                expansion => Content::Customised(expansion),
+            }
+        } else {
+            Content::Shared(sorted::written(&object))
         };
         Self { content }
     }
@@ -64,18 +71,18 @@ impl Manifest {
     }
 
     /// The JSON that all clusters get, when it is the same for all.
-    pub fn shared_bytes(&self) -> Option<&[u8]> {
+    pub fn shared(&self) -> Option<&work::Manifest> {
         match &self.content {
-            Content::Shared(bytes) => Some(bytes),
+            Content::Shared(json) => Some(json),
             Content::Customised(_) => None,
         }
     }
 
     /// The JSON of the object for one cluster, or everything that is wrong with it.
-    pub fn for_cluster(&self, cluster: &str, properties: &Data) -> Result<Arc<[u8]>, Vec<String>> {
+    pub fn for_cluster(&self, cluster: &str, properties: &Data) -> Result<work::Manifest, Vec<String>> {
         match &self.content {
-            Content::Shared(bytes) => Ok(Arc::clone(bytes)),
-            Content::Customised(expansion) => expansion.expand(cluster, properties).map(Arc::from),
+            Content::Shared(json) => Ok(json.clone()),
+            Content::Customised(expansion) => expansion.expand(cluster, properties),
         }
     }
 
@@ -83,15 +90,40 @@ impl Manifest {
     pub fn for_clusters<'a>(
         &self,
         clusters: impl IntoIterator<Item = (&'a str, &'a Data)>,
-    ) -> Result<Vec<Arc<[u8]>>, Vec<String>> {
+    ) -> Result<Vec<work::Manifest>, Vec<String>> {
         clusters.into_iter().map(|(cluster, properties)| self.for_cluster(cluster, properties)).collect()
     }
 }
 
-/// The object without what only means something where it was written: the first step, which needs no configuration.
-pub fn stripped(mut object: Value) -> Value {
-    strip::strip(&mut object);
-    object
+/// An object without what only means something where it was written: the first step, which needs no configuration. It is
+/// held as JSON, which is all that most objects ever need.
+#[derive(Debug)]
+pub struct Stripped {
+    json: work::Manifest,
+    wants_expansion: bool,
+}
+
+impl Stripped {
+    /// Takes the first step.
+    pub fn new(mut object: Value) -> Self {
+        strip::strip(&mut object);
+        Self { json: sorted::written(&object), wants_expansion: wants_expansion(&object) }
+    }
+
+    /// Takes the others. Where there is nothing more to be done, the JSON is shared.
+    pub fn manifest(&self, removals: &Removals) -> Manifest {
+        if removals.is_empty() && !self.wants_expansion {
+            return Manifest { content: Content::Shared(self.json.clone()) };
+        }
+        let object = self.json.to_value().expect("it was written by ourselves");
+        Manifest::transformed(object, removals)
+    }
+}
+
+impl PartialEq for Stripped {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
 }
 
 /// Whether the object, as transformed so far, asks for expansion.

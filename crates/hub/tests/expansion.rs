@@ -25,7 +25,7 @@ fn random_objects_expand_to_what_they_were_made_from() {
         assert_eq!(manifest.is_customised(), maker.expands);
         match manifest.for_cluster("c", &data) {
             Ok(json) => {
-                assert_eq!(serde_json::from_slice::<Value>(&json).unwrap(), object(expanded));
+                assert_eq!(json.to_value().unwrap(), object(expanded));
                 assert!(maker.errors.is_empty(), "{:?}", maker.errors);
                 sound += 1;
             }

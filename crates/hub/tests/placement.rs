@@ -140,7 +140,7 @@ fn a_relabelled_namespace_brings_and_takes_its_members() {
     space.set_policy("staged", spec("downsync: [{namespaceSelectors: [{matchLabels: {stage: prod}}]}]"));
     space.set_policy("named", spec("downsync: [{namespaces: [test]}]"));
     let touched = space.set_namespace("test", labels("stage=prod"));
-    assert_eq!(touched.iter().map(|name| &**name).collect::<Vec<_>>(), ["staged"]);
+    assert_eq!(touched.keys().map(|name| &**name).collect::<Vec<_>>(), ["staged"]);
     assert_eq!(shown(&space, "staged").0.len(), 4);
     assert!(space.set_namespace("test", labels("stage=prod")).is_empty(), "nothing changed");
     space.remove_namespace("prod");
@@ -159,46 +159,21 @@ fn an_object_read_in_another_version_touches_its_policies() {
 }
 
 #[test]
-fn a_binding_that_grows_too_large_continues_without_moving_what_was_there() {
-    let mut space = Resolution::default();
-    space.set_policy("big", spec("{downsync: [{}], clusterSelectors: [{}]}"));
-    space.set_cluster("east", Labels::new());
-    let fill = |space: &mut Resolution, from: usize, to: usize| {
-        for i in from..to {
-            space.set_object(id(&format!("-/configmaps/default/c{i:04}")), facts(""));
-        }
-    };
-    let where_each_is = |parts: &BTreeMap<u32, orrery_api::control::BindingSpec>| -> BTreeMap<String, u32> {
-        let names = parts.iter().flat_map(|(part, spec)| {
-            spec.workload.namespace_scope.iter().map(|bound| (bound.object.name.clone(), *part))
-        });
-        names.collect()
-    };
-    fill(&mut space, 500, 700);
-    let limit = 30_000;
-    let before = parts::bindings(&space, "big", |_| None, limit).expect("the policy");
-    assert!(before.len() > 1, "the limit is small enough for several parts");
-    let places = where_each_is(&before);
-    assert_eq!(places.len(), 200);
-    fill(&mut space, 0, 100);
-    let after = parts::bindings(&space, "big", |id| places.get(&*id.name).copied(), limit).expect("the policy");
-    let moved = where_each_is(&after);
-    assert_eq!(moved.len(), 300);
-    assert!(places.iter().all(|(name, part)| moved[name] == *part));
-    for spec in after.values() {
-        assert!(serde_json::to_vec(&spec.workload).expect("JSON").len() <= limit);
-        assert!(spec.workload.namespace_scope.is_sorted_by_key(|bound| bound.object.name.clone()));
-        assert_eq!(spec.destinations.len(), 1);
-    }
+fn the_names_of_parts_fit_in_a_name_and_tell_policies_apart() {
     assert_eq!([parts::name("big", 1), parts::name("big", 3)], ["big", "big--3"]);
-}
-
-#[test]
-fn a_policy_that_selects_nothing_has_one_binding() {
-    let mut space = space();
-    space.set_policy("none", spec("{}"));
-    let parts = parts::bindings(&space, "none", |_| None, parts::MAX_WORKLOAD_BYTES).expect("the policy");
-    assert_eq!(parts.into_values().collect::<Vec<_>>(), [orrery_api::control::BindingSpec::default()]);
+    for length in [248, 249, 250, 251, 252, 253] {
+        let (one, other) = (format!("{}a", "x".repeat(length - 1)), format!("{}b", "x".repeat(length - 1)));
+        assert_eq!(parts::name(&one, 1), one);
+        for part in [2, 10, 1000, u32::MAX] {
+            let name = parts::name(&one, part);
+            assert!(name.len() <= 253 && name.ends_with(&format!("--{part}")), "{name}");
+            assert_ne!(name, parts::name(&other, part));
+        }
+    }
+    // What is left of a name that is cut ends as a name may.
+    let dotted = format!("{}{}", "x".repeat(200), ".-".repeat(26));
+    let name = parts::name(&dotted, 2);
+    assert!(name.len() <= 253 && !name.contains(".-") && !name.contains("-."), "{name}");
 }
 
 #[derive(Clone, Debug)]
@@ -292,14 +267,15 @@ fn apply(space: &mut Resolution, change: &Change) -> Vec<String> {
         Change::Cluster(cluster, text) => space.set_cluster(CLUSTERS[cluster], labels(LABELS[text])),
         Change::NoCluster(cluster) => space.remove_cluster(CLUSTERS[cluster]),
     };
-    touched.iter().map(ToString::to_string).collect()
+    touched.keys().map(ToString::to_string).collect()
 }
 
 fn bindings(space: &Resolution) -> BTreeMap<String, String> {
     let answers = (0..3).filter_map(|name| {
         let name = format!("p{name}");
-        let parts = parts::bindings(space, &name, |_| None, parts::MAX_WORKLOAD_BYTES)?;
-        Some((name, serde_json::to_string(&parts).expect("JSON")))
+        let answer = space.answer(&name)?;
+        let spec = parts::spec(space, answer.objects, answer.destinations);
+        Some((name, serde_json::to_string(&spec).expect("JSON")))
     });
     answers.collect()
 }

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Config, Counters, Question, ROOT,
     feed::{Seen, Sight, Topic, Watch, space_of},
+    leaving::is_held,
     path,
     space::{Space, Watched},
     write,
@@ -185,17 +186,19 @@ impl Fleet {
         match sight {
             Sight::Applied(object) => {
                 let name: Arc<str> = space_of(&object).into();
-                if object.metadata.deletion_timestamp.is_some() {
-                    return self.remove_policy(&name, &object.name_any());
+                if object.metadata.deletion_timestamp.is_none() {
+                    self.space(&name).set_policy(&object);
+                } else if is_held(&object) || self.spaces.contains_key(&name) {
+                    self.space(&name).leave(&object);
                 }
-                self.space(&name).set_policy(&object);
             }
             Sight::Deleted(object) => self.remove_policy(space_of(&object), &object.name_any()),
             Sight::Listed(all) => {
                 let there: BTreeSet<(&str, &str)> =
                     all.iter().map(|(space, _, name)| (&**space, name.as_str())).collect();
                 for (name, space) in &mut self.spaces {
-                    let gone = space.policies.keys().filter(|policy| !there.contains(&(&**name, &***policy)));
+                    let known = space.policies.keys().chain(space.leaving.keys());
+                    let gone = known.filter(|policy| !there.contains(&(&**name, &***policy)));
                     for policy in gone.cloned().collect::<Vec<_>>() {
                         space.remove_policy(&policy);
                     }
@@ -364,7 +367,10 @@ impl Fleet {
         self.answer_waiting();
         self.forget_questions();
         self.spaces.retain(|_, space| {
-            let needed = !space.policies.is_empty() || !space.recent.is_empty() || space.delivery.is_dirty();
+            let needed = !space.policies.is_empty()
+                || !space.leaving.is_empty()
+                || !space.recent.is_empty()
+                || space.delivery.is_dirty();
             if !needed {
                 space.end();
             }

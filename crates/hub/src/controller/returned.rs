@@ -17,12 +17,12 @@ use super::{
     fleet::Fleet,
     path,
     space::{ReturnedState, Space},
-    store::{policy_of, says, status},
+    store::{event, says, status},
     write,
 };
 use crate::{
     delivery::{BindingChange, Settled},
-    placement::{Answer, ObjectId, parts},
+    placement::ObjectId,
     status::{
         aggregate::{Returned, Wanted, returned},
         combine::Row,
@@ -47,9 +47,17 @@ impl Fleet {
         let errors = &self.errors;
         let Some(space) = self.spaces.get_mut(name).filter(|space| space.is_loaded()) else { return };
         let mut parts: Vec<(String, Value)> = Vec::new();
+        let mut events: Vec<Value> = Vec::new();
         for policy in std::mem::take(&mut space.policies_judged) {
+            let refusal = space.delivery.refusal(&policy).filter(|refusal| !is_told(space, &policy, refusal));
             if let Some(part) = policy_status(space, name, &policy, errors, &now) {
                 parts.push((path::object(&path::policies(), "", &policy), part));
+                let written = space.policies.get(&policy);
+                events.extend(
+                    refusal
+                        .zip(written)
+                        .map(|(refusal, written)| event(&path::policies(), &policy, written, &refusal, &now)),
+                );
             }
         }
         for transform in std::mem::take(&mut space.judged) {
@@ -74,6 +82,10 @@ impl Fleet {
             let (path, part) = (format!("{path}/status"), json!({"status": status}));
             write::persist("a status", &stop, failed, || write::merge(&space.client, &path, &part)).await;
         }
+        for event in &events {
+            write::persist("an Event", &stop, failed, || write::report(&space.client, event)).await;
+        }
+        space.hold(&stop, &failed).await;
         let mut postponed = BTreeSet::new();
         for id in std::mem::take(&mut space.unreported) {
             let is_known = space.returned.get(&id).is_some_and(|known| known.status.is_some());
@@ -84,8 +96,13 @@ impl Fleet {
             tell_state(space, &id, &stop, &failed).await;
             tell_tables(space, &id, &stop, &failed).await;
         }
-        if !postponed.is_empty() {
-            space.unreported = postponed;
+        let is_postponed = !postponed.is_empty();
+        space.unreported = postponed;
+        let watches_others = space.let_go(&stop, &failed).await;
+        if watches_others {
+            self.soon();
+        }
+        if is_postponed {
             self.later(Duration::from_secs(5));
         }
     }
@@ -94,20 +111,20 @@ impl Fleet {
 impl Space {
     /// What was settled may change what is said about the states of objects.
     pub(super) fn note_states(&mut self, settled: &Settled) {
-        for (binding, change) in &settled.bindings {
-            if let BindingChange::Spec { policy, spec } = change {
+        self.policies_judged.extend(settled.judged.iter().cloned());
+        for change in settled.bindings.values() {
+            if let BindingChange::Spec { policy, .. } = change {
                 self.policies_judged.insert(Arc::clone(policy));
-                let objects = spec.workload.cluster_scope.iter().chain(&spec.workload.namespace_scope);
-                let wanted = objects.filter(|object| wants_state(&object.modulation));
-                self.unreported.extend(wanted.map(|bound| ObjectId::from(&bound.object)));
-            } else if let Some(policy) = policy_of(self, binding) {
-                self.policies_judged.insert(policy);
             }
         }
-        if !settled.bindings.is_empty() {
-            // Whoever had a state written and is not asked for any more.
-            self.unreported.extend(self.returned.keys().cloned());
-        }
+        let is_said = |id: &&ObjectId| {
+            let mut asked = self.delivery.asked(id);
+            self.returned.contains_key(*id)
+                || !self.combined.is_empty()
+                || asked.any(|(_, modulation, _)| wants_state(modulation))
+        };
+        let said: Vec<ObjectId> = settled.members.iter().filter(is_said).cloned().collect();
+        self.unreported.extend(said);
     }
 
     /// Whether every cluster that should have an object has reported about it.
@@ -251,6 +268,12 @@ fn labels(id: &ObjectId, policy: &str) -> Map<String, Value> {
     all.into_iter().filter(|(_, value)| fits(value)).map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
+/// Whether the status of a policy says something already.
+fn is_told(space: &Space, policy: &str, error: &str) -> bool {
+    let errors = space.policies.get(policy).and_then(|written| written.status["errors"].as_array());
+    errors.into_iter().flatten().any(|told| told == error)
+}
+
 fn policy_status(
     space: &mut Space,
     name: &Arc<str>,
@@ -258,17 +281,16 @@ fn policy_status(
     errors: &std::collections::BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
     now: &str,
 ) -> Option<Value> {
-    let mut found = singleton_error(space, policy).into_iter().collect::<Vec<_>>();
-    let mut named: BTreeSet<String> = BTreeSet::new();
-    for part in 1.. {
-        let Some(Answer { objects, .. }) = space.delivery.binding(policy, part) else { break };
-        named.extend(objects.values().flat_map(|modulation| modulation.status_collectors.iter().cloned()));
-        let of_part = errors.get(&(Arc::clone(name), parts::name(policy, part).into()));
+    let mut found: Vec<String> = space.delivery.refusal(policy).into_iter().collect();
+    found.extend(singleton_error(space, policy));
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    for binding in space.delivery.bindings_of(policy) {
+        let of_part = errors.get(&(Arc::clone(name), Arc::clone(binding.name)));
         found.extend(of_part.into_iter().flatten().cloned());
+        named.extend(binding.collectors);
     }
     let written = space.policies.get_mut(policy)?;
-    let missing: Vec<&str> =
-        named.iter().filter(|name| !space.collectors.contains_key(*name)).map(String::as_str).collect();
+    let missing: Vec<&str> = named.into_iter().filter(|name| !space.collectors.contains_key(*name)).collect();
     let mut status = status(written.generation, &[("errors", &found)]);
     status["conditions"] = json!([condition(&missing, &written.status, now)]);
     if says(&written.status, &status) {
@@ -302,18 +324,10 @@ fn condition(missing: &[&str], known: &Value, now: &str) -> Value {
 /// Objects whose one state is wanted although they have no cluster or several.
 fn singleton_error(space: &Space, policy: &str) -> Option<String> {
     let mut wrong = Vec::new();
-    for part in 1.. {
-        let Some(Answer { objects, destinations: clusters }) = space.delivery.binding(policy, part) else { break };
-        let alone = |modulation: &&Modulation| {
-            modulation.want_singleton_reported_state && !modulation.want_multi_wec_reported_state && clusters.len() != 1
-        };
-        let of_part = objects.iter().filter(|(_, modulation)| alone(modulation)).map(|(id, _)| id);
-        wrong.extend(of_part.take(MAX_EXAMPLES - wrong.len()).map(|id| {
+    for binding in space.delivery.bindings_of(policy).filter(|binding| binding.destinations.len() != 1) {
+        wrong.extend(binding.single.iter().take(MAX_EXAMPLES - wrong.len()).map(|id| {
             json!({"group": &*id.resource.group, "resource": &*id.resource.resource, "namespace": &*id.namespace, "name": &*id.name})
         }));
-        if wrong.len() == MAX_EXAMPLES {
-            break;
-        }
     }
     if wrong.is_empty() {
         return None;

@@ -87,6 +87,12 @@ pub(super) struct Space {
     pub(super) sendable: BTreeMap<(String, String), Sendable>,
     /// The states that were written to objects.
     pub(super) returned: BTreeMap<ObjectId, ReturnedState>,
+    /// Policies that are being deleted and held until states are taken back.
+    pub(super) leaving: BTreeMap<Arc<str>, BindingPolicySpec>,
+    /// Policies that are to be held.
+    pub(super) unheld: BTreeSet<Arc<str>>,
+    /// Resources whose objects may have had states written to them by a program before this one.
+    pub(super) left_over: BTreeSet<GroupResource>,
 }
 
 /// A state that was written to an object.
@@ -165,6 +171,9 @@ impl Space {
             recent: BTreeMap::new(),
             sendable: BTreeMap::new(),
             returned: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            unheld: BTreeSet::new(),
+            left_over: BTreeSet::new(),
         }
     }
 
@@ -203,6 +212,7 @@ impl Space {
             if let Some(facts) = self.facts(&policy).filter(|facts| *facts.uid == uid) {
                 self.bindings.insert(name.into(), Written::of_value(&binding));
                 let spec = BindingSpec::deserialize(&binding["spec"]).ok();
+                spec.iter().for_each(|spec| self.note_left_over(spec));
                 self.delivery.restore(&policy, part, &facts, spec, ledgers.get(name));
             }
         }
@@ -253,7 +263,7 @@ impl Space {
                 let (version, namespaced) = (resource.version.as_str().into(), can.scope == Scope::Namespaced);
                 let sendable = Sendable { resource: key.clone(), version, namespaced };
                 self.sendable.insert((group.name().to_owned(), resource.kind.clone()), sendable);
-                if self.delivery.concerns(&key) || self.is_asked_about(&key) {
+                if self.delivery.concerns(&key) || self.is_asked_about(&key) || self.may_have_left_over(&key) {
                     kinds.insert(key, resource);
                 }
             }
@@ -274,12 +284,16 @@ impl Space {
         }
         self.policies.insert(Arc::clone(&name), written);
         // What the schema lets pass can be read.
-        self.delivery.set_policy(&name, facts, spec.ok().flatten().unwrap_or_default());
+        let spec = spec.ok().flatten().unwrap_or_default();
+        self.note_hold(object, &spec);
+        self.delivery.set_policy(&name, facts, spec);
         self.rediscover |= is_new;
     }
 
     pub(super) fn remove_policy(&mut self, name: &str) {
         self.policies.remove(name);
+        self.unheld.remove(name);
+        self.leaving.remove(name);
         self.delivery.remove_policy(name);
         self.rediscover = true;
     }
@@ -457,7 +471,7 @@ fn owner(binding: &Value) -> Option<Owner> {
     let owner = owners.iter().find(|owner| owner["kind"] == "BindingPolicy")?;
     let (policy, uid) = (owner["name"].as_str()?, owner["uid"].as_str()?);
     let name = binding["metadata"]["name"].as_str()?;
-    let part = if name == policy { 1 } else { name.strip_prefix(policy)?.strip_prefix("--")?.parse().ok()? };
+    let part = if name == policy { 1 } else { name.rsplit_once("--")?.1.parse().ok()? };
     (parts::name(policy, part) == name).then(|| Owner { policy: policy.to_owned(), uid: uid.to_owned(), part })
 }
 

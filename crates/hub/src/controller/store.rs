@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kube::core::ApiResource;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +14,6 @@ use super::{
     write,
 };
 use crate::delivery::{BindingChange, Ledgers, Settled};
-
-const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 impl Fleet {
     /// Stores Bindings and ledgers. Says whether works may be told.
@@ -90,13 +89,10 @@ impl Fleet {
             written.status = stored.get("status").cloned().unwrap_or_default();
         }
         if is_news {
-            let event = event(binding, written, &errors[0], &now.to_string());
-            let attempt = || write::send(&space.client, http::Method::POST, EVENTS, "application/json", Some(&event));
-            write::persist("an Event", &stop, failed, attempt).await;
+            let event = event(&path::bindings(), binding, written, &errors[0], &now.to_string());
+            write::persist("an Event", &stop, failed, || write::report(&space.client, &event)).await;
         }
-        if let Some(policy) = policy_of(space, binding) {
-            space.policies_judged.insert(policy);
-        }
+        space.policies_judged.extend(space.delivery.policy_of(binding).cloned());
     }
 }
 
@@ -151,19 +147,15 @@ pub(super) fn says(known: &Value, status: &Value) -> bool {
     known.is_object() && fields.into_iter().all(|(name, value)| known.get(name).unwrap_or(&Value::Null) == value)
 }
 
-/// The policy that a Binding belongs to.
-pub(super) fn policy_of(space: &Space, binding: &str) -> Option<Arc<str>> {
-    let whole = space.policies.get_key_value(binding).map(|(name, _)| Arc::clone(name));
-    whole.or_else(|| space.policies.get_key_value(binding.rsplit_once("--")?.0).map(|(name, _)| Arc::clone(name)))
-}
-
-fn event(binding: &str, written: &Written, message: &str, now: &str) -> Value {
+/// What an Event says about an object of which something cannot be sent.
+pub(super) fn event(kind: &ApiResource, name: &str, written: &Written, message: &str, now: &str) -> Value {
+    let start = name.get(..100).unwrap_or(name).trim_end_matches(['-', '.']);
     let uid = written.uid.get(..8).unwrap_or(&written.uid);
     let seconds = now.split('.').next().unwrap_or(now).trim_end_matches('Z');
     json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"generateName": format!("{}.{uid}.", binding.get(..100).unwrap_or(binding)), "namespace": "default"},
-        "involvedObject": {"apiVersion": path::bindings().api_version, "kind": "Binding", "name": binding, "uid": &*written.uid},
+        "metadata": {"generateName": format!("{start}.{uid}."), "namespace": "default"},
+        "involvedObject": {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": &*written.uid},
         "type": "Warning", "reason": "NotSent", "message": message.get(..1000).unwrap_or(message),
         "source": {"component": "orrery-hub"}, "reportingComponent": "orrery-hub", "reportingInstance": "",
         "firstTimestamp": format!("{seconds}Z"), "lastTimestamp": format!("{seconds}Z"), "count": 1,

@@ -77,6 +77,31 @@ pub(super) async fn ensure(
     send(client, Method::POST, &path::collection(resource, namespace), "application/json", Some(&object)).await
 }
 
+/// Tells an Event.
+pub(super) async fn report(client: &Client, event: &Value) -> Result<Value, kube::Error> {
+    send(client, Method::POST, "/api/v1/namespaces/default/events", "application/json", Some(event)).await
+}
+
+/// Gives an object a finalizer, or takes it away, and leaves the others.
+pub(super) async fn set_finalizer(client: &Client, path: &str, name: &str, wanted: bool) -> Result<(), kube::Error> {
+    let Some(object) = get(client, path).await? else { return Ok(()) };
+    let metadata = &object["metadata"];
+    let mut finalizers: Vec<&str> =
+        metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let has_it = finalizers.contains(&name);
+    // Nobody may hold what is being deleted already.
+    if has_it == wanted || (wanted && !metadata["deletionTimestamp"].is_null()) {
+        return Ok(());
+    }
+    if wanted {
+        finalizers.push(name);
+    } else {
+        finalizers.retain(|other| *other != name);
+    }
+    let part = json!({"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}});
+    merge(client, path, &part).await.map(drop)
+}
+
 pub(super) async fn delete(client: &Client, path: &str) -> Result<(), kube::Error> {
     absent_as_none(send(client, Method::DELETE, path, "application/json", None).await).map(drop)
 }

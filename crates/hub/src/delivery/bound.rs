@@ -1,5 +1,7 @@
 //! One Binding at work: what its objects become for each cluster, how they travel, and what is wrong.
 
+mod render;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
@@ -8,20 +10,21 @@ use std::{
 use orrery_api::{
     control::{BindingSpec, Modulation},
     ledger::{KeptWork, WorkLedgerSpec},
+    work::Manifest as Json,
 };
 use orrery_works::Sealed;
 
 use super::{
     WorkChange,
+    asked::Asked,
     claims::{Claims, Holder},
     inventory::Inventory,
     ledger::{self, Ledgers},
     objects::Objects,
     transforms::Transforms,
-    work,
 };
 use crate::{
-    pack::{Item, Limits, pack},
+    pack::{Boxes, Limits},
     placement::ObjectId,
     transform::Manifest,
 };
@@ -54,12 +57,6 @@ pub(super) struct Dirt {
     pub(super) clusters: BTreeSet<Arc<str>>,
 }
 
-impl Dirt {
-    pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.clusters.is_empty()
-    }
-}
-
 /// What came of looking at a Binding.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -78,16 +75,18 @@ pub(super) struct Bound {
     /// The spec of the Binding as it was told last.
     pub(super) spec: Option<BindingSpec>,
     objects: BTreeMap<ObjectId, Modulation>,
-    /// The objects that a program before this one stored in the Binding, until it has got its own.
-    stored: BTreeSet<ObjectId>,
+    /// What is asked about their states.
+    pub(super) asked: Asked,
     destinations: Arc<BTreeSet<Arc<str>>>,
     /// Objects that clusters get with different content.
     customised: BTreeSet<ObjectId>,
     /// The bytes of each object where it has most.
     sizes: BTreeMap<ObjectId, usize>,
+    /// Objects that fit in no work.
+    too_large: BTreeSet<ObjectId>,
     failures: BTreeMap<ObjectId, BTreeMap<Arc<str>, Vec<String>>>,
     /// Which box each object travels in, as of the last good state.
-    placed: BTreeMap<ObjectId, u32>,
+    boxes: Boxes<ObjectId>,
     /// The content of boxes that is the same for all clusters.
     shared: BTreeMap<u32, Content>,
     /// The last good state.
@@ -122,24 +121,25 @@ struct Content {
 /// Renders that are kept for a moment.
 #[derive(Default)]
 struct Rendered<'a> {
-    found: HashMap<(&'a ObjectId, &'a str), Arc<[u8]>>,
+    found: HashMap<(&'a ObjectId, &'a str), Json>,
     bytes: usize,
 }
 
 impl Bound {
-    pub(super) fn new(holder: Holder, part: u32, policy_uid: &Arc<str>) -> Self {
+    pub(super) fn new(holder: Holder, part: u32, policy_uid: &Arc<str>, limits: Limits) -> Self {
         Self {
             holder,
             part,
             policy_uid: Arc::clone(policy_uid),
             spec: None,
             objects: BTreeMap::new(),
-            stored: BTreeSet::new(),
+            asked: Asked::default(),
             destinations: Arc::default(),
             customised: BTreeSet::new(),
             sizes: BTreeMap::new(),
+            too_large: BTreeSet::new(),
             failures: BTreeMap::new(),
-            placed: BTreeMap::new(),
+            boxes: Boxes::new(limits),
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
             looked_at: None,
@@ -151,18 +151,15 @@ impl Bound {
     }
 
     /// Remembers what a program before this one stored.
-    pub(super) fn restore(&mut self, spec: Option<BindingSpec>, ledger: Option<&WorkLedgerSpec>) {
-        let workload = spec.iter().flat_map(|spec| [&spec.workload.cluster_scope, &spec.workload.namespace_scope]);
-        self.stored = workload.flatten().map(|bound| ObjectId::from(&bound.object)).collect();
+    pub(super) fn restore(&mut self, spec: Option<BindingSpec>, ledger: Option<&WorkLedgerSpec>, limits: Limits) {
         let destinations = spec.iter().flat_map(|spec| &spec.destinations);
         self.sent_to = destinations.map(|cluster| cluster.cluster_id.as_str().into()).collect();
         self.spec = spec;
         let Some(ledger) = ledger else { return };
-        self.placed = ledger::placed(ledger);
+        self.boxes = Boxes::restored(limits, ledger::placed(ledger));
         for kept in &ledger.kept {
             let Some(bundle) = ledger::unfold(kept).map(Sealed::from) else { continue };
-            let objects: Arc<[ObjectId]> =
-                self.placed.iter().filter(|(_, number)| **number == kept.number).map(|(id, _)| id.clone()).collect();
+            let objects: Arc<[ObjectId]> = self.boxes.things(kept.number).into_iter().flatten().cloned().collect();
             for cluster in &kept.clusters {
                 let work = Work { bundle: bundle.clone(), objects: Arc::clone(&objects), told: false };
                 self.works.insert((kept.number, cluster.as_str().into()), work);
@@ -170,11 +167,6 @@ impl Bound {
         }
         // It was stored because changes were held back.
         self.frozen = !ledger.kept.is_empty();
-    }
-
-    /// Whether the Binding has an object, or had it when it was stored.
-    pub(super) fn has(&self, id: &ObjectId) -> bool {
-        self.objects.contains_key(id) || self.stored.contains(id)
     }
 
     pub(super) fn objects(&self) -> &BTreeMap<ObjectId, Modulation> {
@@ -193,7 +185,7 @@ impl Bound {
 
     /// The JSON of an object as a cluster was sent it last.
     pub(super) fn sent(&self, id: &ObjectId, cluster: &Arc<str>) -> Option<&str> {
-        let number = *self.placed.get(id)?;
+        let number = self.boxes.number(id)?;
         let work = self.works.get(&(number, Arc::clone(cluster)))?;
         let at = work.objects.binary_search(id).ok()?;
         Some(work.bundle.manifests.get(at)?.as_json())
@@ -201,12 +193,12 @@ impl Bound {
 
     /// The objects that travel, from one on.
     pub(super) fn placed_from(&self, start: &ObjectId) -> impl Iterator<Item = &ObjectId> {
-        self.placed.range::<ObjectId, _>(start..).map(|(id, _)| id)
+        self.boxes.things_from(start).map(|(id, _)| id)
     }
 
     /// The clusters that were sent an object last.
     pub(super) fn sent_to(&self, id: &ObjectId) -> impl Iterator<Item = &Arc<str>> {
-        let number = self.placed.get(id).copied();
+        let number = self.boxes.number(id);
         let works = number.into_iter().flat_map(move |number| {
             let from = self.works.range((number, Arc::from(""))..);
             from.take_while(move |((of, _), _)| *of == number)
@@ -214,23 +206,35 @@ impl Bound {
         works.filter(move |(_, work)| work.objects.binary_search(id).is_ok()).map(|((_, cluster), _)| cluster)
     }
 
-    /// The Binding has these objects and clusters now. Answers what that changes.
+    /// These objects left the Binding, those are in it with what is asked for them, and it goes to these clusters. Answers what
+    /// that changes.
     pub(super) fn set_members(
         &mut self,
-        objects: BTreeMap<ObjectId, Modulation>,
+        left: impl IntoIterator<Item = ObjectId>,
+        are_in: impl IntoIterator<Item = (ObjectId, Modulation)>,
         destinations: &Arc<BTreeSet<Arc<str>>>,
     ) -> Dirt {
         let mut dirt = Dirt::default();
-        let changed = objects.iter().filter(|(id, modulation)| self.objects.get(*id) != Some(*modulation));
-        dirt.objects.extend(changed.map(|(id, _)| id.clone()));
-        for id in self.objects.keys().filter(|id| !objects.contains_key(*id)) {
-            self.customised.remove(id);
-            self.sizes.remove(id);
-            self.failures.remove(id);
-            dirt.objects.insert(id.clone());
+        for id in left {
+            if let Some(modulation) = self.objects.remove(&id) {
+                self.asked.remove(&id, &modulation);
+                self.customised.remove(&id);
+                self.sizes.remove(&id);
+                self.too_large.remove(&id);
+                self.failures.remove(&id);
+                dirt.objects.insert(id);
+            }
         }
-        self.objects = objects;
-        self.stored.clear();
+        for (id, modulation) in are_in {
+            if self.objects.get(&id) != Some(&modulation) {
+                if let Some(before) = self.objects.get(&id) {
+                    self.asked.remove(&id, before);
+                }
+                self.asked.add(&id, &modulation);
+                self.objects.insert(id.clone(), modulation);
+                dirt.objects.insert(id);
+            }
+        }
         if self.destinations != *destinations {
             dirt.clusters.extend(destinations.difference(&self.destinations).cloned());
             self.failures.values_mut().for_each(|failed| failed.retain(|cluster, _| destinations.contains(cluster)));
@@ -243,15 +247,16 @@ impl Bound {
     /// What is wrong: for each object the errors for the first cluster that has any, then conflicts.
     pub(super) fn errors(&self, around: &Around<'_>) -> Vec<String> {
         let mut errors = Vec::new();
-        for id in self.objects.keys() {
+        let wrong: BTreeSet<&ObjectId> = self.failures.keys().chain(&self.too_large).collect();
+        for id in wrong {
             if let Some((_, first)) = self.failures.get(id).and_then(BTreeMap::first_key_value) {
                 errors.extend(first.iter().cloned());
-            } else if let Some(&bytes) = self.sizes.get(id).filter(|&&bytes| bytes > around.limits.bytes) {
+            } else if let Some(&bytes) = self.sizes.get(id) {
                 let most = around.limits.bytes;
                 errors.push(format!("{id} has {bytes} bytes, more than the {most} that fit in one work"));
             }
         }
-        errors.extend(around.claims.messages(&self.holder, self.objects.keys()));
+        errors.extend(around.claims.messages(&self.holder));
         errors
     }
 
@@ -263,35 +268,52 @@ impl Bound {
     /// Looks at what changed.
     pub(super) fn update(&mut self, dirt: &Dirt, around: &Around<'_>) -> Told {
         let mut told = Told::default();
-        let ids: Vec<ObjectId> = self.objects.keys().cloned().collect();
         let destinations = Arc::clone(&self.destinations);
         let everything = self.stale;
-        let is_dirty = |id: &ObjectId| everything || dirt.objects.contains(id);
+        let changed: BTreeSet<ObjectId> =
+            if everything { self.objects.keys().cloned().collect() } else { dirt.objects.clone() };
         let dirty_clusters: Vec<&Arc<str>> =
             destinations.iter().filter(|cluster| everything || dirt.clusters.contains(*cluster)).collect();
+        let customised: Vec<ObjectId> = if dirty_clusters.is_empty() {
+            Vec::new()
+        } else {
+            self.customised.iter().filter(|id| !changed.contains(*id)).cloned().collect()
+        };
         let mut rendered = Rendered::default();
-        for id in &ids {
-            if is_dirty(id) {
-                self.sizes.remove(id);
-                self.check(id, destinations.iter(), around, &mut rendered);
-            } else if !dirty_clusters.is_empty() && self.customised.contains(id) {
-                self.check(id, dirty_clusters.iter().copied(), around, &mut rendered);
-            }
+        for id in changed.iter().filter(|id| self.objects.contains_key(*id)).collect::<Vec<_>>() {
+            self.sizes.remove(id);
+            self.too_large.remove(id);
+            self.check(id, destinations.iter(), around, &mut rendered);
         }
-        let too_large = self.sizes.values().any(|&bytes| bytes > around.limits.bytes);
-        if too_large || !self.failures.is_empty() {
+        for id in &customised {
+            self.check(id, dirty_clusters.iter().copied(), around, &mut rendered);
+        }
+        if !self.too_large.is_empty() || !self.failures.is_empty() {
             self.freeze(around.max_ledger_bytes, &mut told);
             return told;
         }
         let was_frozen = std::mem::replace(&mut self.frozen, false);
         self.stale = false;
         self.sent_to.clear();
-        let changed_boxes = self.pack(around.limits, is_dirty);
-        if was_frozen || changed_boxes.moved {
+        let looked_at = changed.iter().chain(&customised);
+        let gone: Vec<ObjectId> = if everything {
+            self.boxes.keys().filter(|id| !self.objects.contains_key(*id)).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        let sizes = looked_at.chain(&gone).map(|id| (id.clone(), self.size(id))).collect::<Vec<_>>();
+        let mut touched = self.boxes.repack(sizes, |_| true).boxes;
+        if was_frozen || !touched.is_empty() {
             told.ledgers = Some(self.ledgers(Vec::new(), around.max_ledger_bytes));
         }
-        self.render(&changed_boxes.numbers, &dirty_clusters, around, &rendered, &mut told);
+        touched.extend(changed.iter().filter_map(|id| self.boxes.number(id)));
+        self.render(&touched, &dirty_clusters, around, &rendered, &mut told);
         told
+    }
+
+    /// The bytes an object of the Binding takes.
+    fn size(&self, id: &ObjectId) -> Option<usize> {
+        self.objects.get(id).map(|_| self.sizes.get(id).copied().unwrap_or_default())
     }
 
     /// The Binding is gone: nothing of it is wanted anywhere.
@@ -313,7 +335,7 @@ impl Bound {
         if !manifest.is_customised() {
             self.customised.remove(id);
             self.failures.remove(id);
-            self.sizes.insert(id.clone(), manifest.shared_bytes().map_or(0, <[u8]>::len));
+            self.note_size(id, manifest.shared().map_or(0, |json| json.as_json().len()), around);
             return;
         }
         self.customised.insert(id.clone());
@@ -323,7 +345,7 @@ impl Bound {
             let Some(data) = around.inventory.data(cluster) else { continue };
             match manifest.for_cluster(cluster, data) {
                 Ok(json) => {
-                    bytes = bytes.max(json.len());
+                    bytes = bytes.max(json.as_json().len());
                     failed.remove(cluster);
                     rendered.keep(id, cluster, json);
                 }
@@ -333,7 +355,16 @@ impl Bound {
         if failed.is_empty() {
             self.failures.remove(id);
         }
+        self.note_size(id, bytes, around);
+    }
+
+    fn note_size(&mut self, id: &ObjectId, bytes: usize, around: &Around<'_>) {
         self.sizes.insert(id.clone(), bytes);
+        if bytes > around.limits.bytes {
+            self.too_large.insert(id.clone());
+        } else {
+            self.too_large.remove(id);
+        }
     }
 
     /// Holds changes back, and has the last good state remembered.
@@ -357,7 +388,7 @@ impl Bound {
 
     /// Keeps what may have been sent by a program that ended before it could store it.
     fn keep_unseen(&mut self, told: &mut Told) {
-        let numbers: BTreeSet<u32> = self.placed.values().copied().collect();
+        let numbers: Vec<u32> = self.boxes.numbers().collect();
         for cluster in std::mem::take(&mut self.sent_to) {
             for &number in &numbers {
                 let key = (number, Arc::clone(&cluster));
@@ -369,171 +400,15 @@ impl Bound {
         }
     }
 
-    /// Gives every object a box. Answers which boxes have other contents, and whether any object has another box.
-    fn pack(&mut self, limits: Limits, is_dirty: impl Fn(&ObjectId) -> bool) -> ChangedBoxes {
-        let items: Vec<Item<&ObjectId>> = self
-            .objects
-            .keys()
-            .map(|id| Item {
-                key: id,
-                bytes: self.sizes.get(id).copied().unwrap_or_default(),
-                previous: self.placed.get(id).copied(),
-            })
-            .collect();
-        let mut placed = BTreeMap::new();
-        let mut changed = ChangedBoxes::default();
-        for (number, ids) in pack(&items, limits).boxes {
-            for id in ids {
-                let before = self.placed.get(id).copied();
-                if before != Some(number) {
-                    changed.moved = true;
-                    changed.numbers.extend(before);
-                }
-                if before != Some(number) || is_dirty(id) {
-                    changed.numbers.insert(number);
-                }
-                placed.insert(id.clone(), number);
-            }
-        }
-        for (_, &number) in self.placed.iter().filter(|(id, _)| !placed.contains_key(*id)) {
-            changed.moved = true;
-            changed.numbers.insert(number);
-        }
-        self.placed = placed;
-        changed
-    }
-
-    fn render(
-        &mut self,
-        changed: &BTreeSet<u32>,
-        dirty_clusters: &[&Arc<str>],
-        around: &Around<'_>,
-        rendered: &Rendered<'_>,
-        told: &mut Told,
-    ) {
-        let destinations = Arc::clone(&self.destinations);
-        let mut boxes: BTreeMap<u32, Vec<ObjectId>> = BTreeMap::new();
-        for (id, &number) in &self.placed {
-            boxes.entry(number).or_default().push(id.clone());
-        }
-        self.shared.retain(|number, _| boxes.contains_key(number) && !changed.contains(number));
-        for (&number, ids) in &boxes {
-            let customised = ids.iter().any(|id| self.customised.contains(id));
-            let all = destinations.iter();
-            let some = dirty_clusters.iter().copied();
-            let targets: Vec<&Arc<str>> = if changed.contains(&number) {
-                all.collect()
-            } else if customised {
-                some.collect()
-            } else {
-                some.filter(|cluster| !self.works.contains_key(&(number, Arc::clone(cluster)))).collect()
-            };
-            let contested = ids.iter().any(|id| around.claims.is_lost_anywhere(&self.holder, id));
-            for cluster in targets {
-                told.rendered += 1;
-                let lost = contested && ids.iter().any(|id| around.claims.is_lost(&self.holder, id, cluster));
-                let content = if customised || lost {
-                    self.content(ids, cluster, around, rendered)
-                } else {
-                    if !self.shared.contains_key(&number) {
-                        let content = self.content(ids, cluster, around, rendered);
-                        self.shared.insert(number, content);
-                    }
-                    self.shared[&number].clone()
-                };
-                self.want(number, cluster, content, told);
-            }
-        }
-        for key in self.unwanted(changed, &boxes) {
-            self.works.remove(&key);
-            told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
-        }
-    }
-
-    /// The works that should not be any more. Only boxes that changed can be gone, and only other destinations leave clusters out.
-    fn unwanted(&mut self, changed: &BTreeSet<u32>, boxes: &BTreeMap<u32, Vec<ObjectId>>) -> BTreeSet<(u32, Arc<str>)> {
-        let unseen = std::mem::take(&mut self.unseen).into_iter().filter(|key| !self.works.contains_key(key));
-        let mut unwanted: BTreeSet<_> = unseen.collect();
-        let is_gone = |number: &u32| !boxes.contains_key(number);
-        let looked_at = self.looked_at.replace(Arc::clone(&self.destinations));
-        if looked_at.is_some_and(|destinations| Arc::ptr_eq(&destinations, &self.destinations)) {
-            for &number in changed.iter().filter(|number| is_gone(number)) {
-                let of_box = self.works.range((number, Arc::from(""))..).map(|(key, _)| key);
-                unwanted.extend(of_box.take_while(|(its, _)| *its == number).cloned());
-            }
-        } else {
-            let left_out =
-                |(number, cluster): &&(u32, Arc<str>)| is_gone(number) || !self.destinations.contains(cluster);
-            unwanted.extend(self.works.keys().filter(left_out).cloned());
-        }
-        unwanted
-    }
-
-    fn want(&mut self, number: u32, cluster: &Arc<str>, content: Content, told: &mut Told) {
-        let key = (number, Arc::clone(cluster));
-        if content.bundle.manifests.is_empty() {
-            // All that was in it is left to others.
-            if self.works.remove(&key).is_some() {
-                told.works.push(WorkChange::Delete(self.id(cluster, number)));
-            }
-            return;
-        }
-        if self.works.get(&key).is_some_and(|work| work.told && work.bundle == content.bundle) {
-            return;
-        }
-        told.works.push(self.put(cluster, number, &content.bundle));
-        let Content { bundle, objects } = content;
-        self.works.insert(key, Work { bundle, objects, told: true });
-    }
-
-    fn content(&self, ids: &[ObjectId], cluster: &str, around: &Around<'_>, rendered: &Rendered<'_>) -> Content {
-        let json = |id: &'_ ObjectId| {
-            if around.claims.is_lost(&self.holder, id, cluster) {
-                return None;
-            }
-            if let Some(json) = rendered.found.get(&(id, cluster)) {
-                return Some(Arc::clone(json));
-            }
-            let data = around.inventory.data(cluster)?;
-            // Errors were found before.
-            around.manifest(id)?.for_cluster(cluster, data).ok()
-        };
-        let carried: Vec<_> = ids.iter().filter_map(|id| Some((id, self.objects.get(id)?, json(id)?))).collect();
-        let objects = carried.iter().map(|(id, _, _)| (*id).clone()).collect();
-        let bundle = work::bundle(carried.into_iter()).into();
-        Content { bundle, objects }
-    }
-
-    fn put(&self, cluster: &Arc<str>, number: u32, bundle: &Sealed) -> WorkChange {
-        WorkChange::Put {
-            id: self.id(cluster, number),
-            cluster: Arc::clone(cluster),
-            name: format!("{}-{number}", self.holder.binding).into(),
-            bundle: bundle.clone(),
-            binding: Arc::clone(&self.holder.binding),
-            number,
-        }
-    }
-
-    fn id(&self, cluster: &str, number: u32) -> orrery_works::ResourceId {
-        work::id(&self.holder.space, &self.policy_uid, self.part, cluster, number)
-    }
-
     fn ledgers(&self, kept: Vec<KeptWork>, max_bytes: usize) -> Ledgers {
-        Ledgers::new(&self.holder.binding, ledger::boxes(&self.placed), kept, max_bytes)
+        Ledgers::new(&self.holder.binding, ledger::boxes(&self.boxes), kept, max_bytes)
     }
-}
-
-#[derive(Default)]
-struct ChangedBoxes {
-    numbers: BTreeSet<u32>,
-    moved: bool,
 }
 
 impl<'a> Rendered<'a> {
-    fn keep(&mut self, id: &'a ObjectId, cluster: &'a Arc<str>, json: Arc<[u8]>) {
-        if self.bytes + json.len() <= MAX_RENDERED_BYTES {
-            self.bytes += json.len();
+    fn keep(&mut self, id: &'a ObjectId, cluster: &'a Arc<str>, json: Json) {
+        if self.bytes + json.as_json().len() <= MAX_RENDERED_BYTES {
+            self.bytes += json.as_json().len();
             self.found.insert((id, cluster), json);
         }
     }

@@ -104,12 +104,8 @@ impl Claims {
     }
 
     /// What there is to say about conflicts of a Binding, in the order of its objects.
-    pub(super) fn messages<'a>(&self, holder: &Holder, objects: impl IntoIterator<Item = &'a ObjectId>) -> Vec<String> {
-        if self.contested.is_empty() {
-            return Vec::new();
-        }
-        let verdicts =
-            objects.into_iter().filter_map(|object| Some((object, self.contested.get(object)?.get(holder)?)));
+    pub(super) fn messages(&self, holder: &Holder) -> Vec<String> {
+        let verdicts = self.contested.iter().filter_map(|(object, holders)| Some((object, holders.get(holder)?)));
         let mut messages = Vec::new();
         for (object, verdict) in verdicts {
             for (clusters, end) in
@@ -148,9 +144,10 @@ impl Claims {
         }
     }
 
-    /// A Binding sends to these clusters.
-    pub(super) fn set_destinations(&mut self, holder: &Holder, clusters: &Arc<BTreeSet<Arc<str>>>) {
-        self.destinations.insert(holder.clone(), Arc::clone(clusters));
+    /// A Binding sends to these clusters. Says whether it sent to others before.
+    pub(super) fn set_destinations(&mut self, holder: &Holder, clusters: &Arc<BTreeSet<Arc<str>>>) -> bool {
+        let before = self.destinations.insert(holder.clone(), Arc::clone(clusters));
+        before.is_none_or(|before| !Arc::ptr_eq(&before, clusters))
     }
 
     /// A Binding is gone; its objects were taken back before.

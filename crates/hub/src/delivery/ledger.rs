@@ -19,7 +19,7 @@ use orrery_api::{
 use orrery_works::{Bundle, ContentHash, Sealed};
 use sha2::{Digest, Sha256};
 
-use crate::placement::ObjectId;
+use crate::{pack::Boxes, placement::ObjectId};
 
 /// What one ledger may take: well below the size an API server accepts, since metadata is added.
 pub(super) const MAX_LEDGER_BYTES: usize = 1024 * 1024;
@@ -75,13 +75,10 @@ pub fn joined<'a>(first: &WorkLedgerSpec, further: impl Fn(&str) -> Option<&'a W
 }
 
 /// The boxes of a ledger as they are stored.
-pub(super) fn boxes(placed: &BTreeMap<ObjectId, u32>) -> Vec<LedgerBox> {
-    let mut boxes: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for (id, &number) in placed {
-        let (group, resource) = (&id.resource.group, &id.resource.resource);
-        boxes.entry(number).or_default().push(format!("{group}/{resource}/{}/{}", id.namespace, id.name));
-    }
-    boxes.into_iter().map(|(number, objects)| LedgerBox { number, objects }).collect()
+pub(super) fn boxes(boxes: &Boxes<ObjectId>) -> Vec<LedgerBox> {
+    let text = |id: &ObjectId| format!("{}/{}/{}/{}", id.resource.group, id.resource.resource, id.namespace, id.name);
+    let objects = |number| boxes.things(number).into_iter().flatten().map(text).collect();
+    boxes.numbers().map(|number| LedgerBox { number, objects: objects(number) }).collect()
 }
 
 /// Which box each object of a stored ledger has.
@@ -134,6 +131,8 @@ pub(super) fn unfold(kept: &KeptWork) -> Option<Bundle> {
 /// The name of a further ledger of a Binding: it follows from what is in it.
 fn name(binding: &str, kept: &[KeptWork]) -> String {
     let mut hash = Sha256::new();
+    // Two Bindings may have the same content, and names that only differ where there is no room for them.
+    hash.update(binding);
     for entry in kept {
         hash.update(u64::from(entry.number).to_le_bytes());
         for text in entry.clusters.iter().chain([&entry.content]) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::transforms::Transforms;
 use crate::{
     placement::{GroupResource, ObjectId},
-    transform::{Manifest, custom::Removals, stripped},
+    transform::{Manifest, Stripped, custom::Removals},
 };
 
 #[derive(Debug, Default)]
@@ -18,21 +18,21 @@ pub(super) struct Objects {
     held: HashMap<ObjectId, Held>,
 }
 
-/// An object without what is removed from every object, as JSON, and what clusters get of it once somebody wants to know.
+/// An object without what is removed from every object, and what clusters get of it once somebody wants to know.
 #[derive(Debug)]
 struct Held {
-    json: Box<[u8]>,
+    stripped: Stripped,
     manifest: OnceLock<Arc<Manifest>>,
 }
 
 impl Objects {
     /// An object was made or changed. Says whether what would be sent of it may have changed.
     pub(super) fn set(&mut self, id: &ObjectId, object: Value) -> bool {
-        let json = serde_json::to_vec(&stripped(object)).expect("a value can be written to memory");
-        if self.held.get(id).is_some_and(|held| *held.json == *json) {
+        let stripped = Stripped::new(object);
+        if self.held.get(id).is_some_and(|held| held.stripped == stripped) {
             return false;
         }
-        self.held.insert(id.clone(), Held { json: json.into(), manifest: OnceLock::new() });
+        self.held.insert(id.clone(), Held { stripped, manifest: OnceLock::new() });
         true
     }
 
@@ -50,18 +50,11 @@ impl Objects {
     /// What clusters get of an object.
     pub(super) fn manifest(&self, id: &ObjectId, transforms: &Transforms) -> Option<&Arc<Manifest>> {
         let held = self.held.get(id)?;
-        Some(held.manifest.get_or_init(|| held.transformed(transforms.removals(&id.resource))))
+        Some(held.manifest.get_or_init(|| Arc::new(held.stripped.manifest(transforms.removals(&id.resource)))))
     }
 
     /// What clusters would get of an object if this were removed from it.
     pub(super) fn manifest_without(&self, id: &ObjectId, removals: &Removals) -> Option<Arc<Manifest>> {
-        self.held.get(id).map(|held| held.transformed(removals))
-    }
-}
-
-impl Held {
-    fn transformed(&self, removals: &Removals) -> Arc<Manifest> {
-        let object: Value = serde_json::from_slice(&self.json).expect("it was written by ourselves");
-        Arc::new(Manifest::new(object, removals))
+        self.held.get(id).map(|held| Arc::new(held.stripped.manifest(removals)))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use orrery_api::control::BindingSpec;
 
 use super::{Around, Bound, Claims, Delivery, Dirt, Holder, Lately, Ledgers, PolicyDirt, WorkChange, claims};
-use crate::placement::{ObjectId, parts};
+use crate::placement::ObjectId;
 
 /// What must be stored and sent: Bindings and ledgers, then works, then errors.
 #[derive(Debug, Default)]
@@ -25,6 +25,10 @@ pub struct Settled {
     pub frozen: BTreeSet<Arc<str>>,
     /// Bindings of other spaces for which something else holds now.
     pub elsewhere: BTreeSet<(Holder, ObjectId)>,
+    /// Objects that Bindings have or have not, or for which they ask something else, and all of those that go to other clusters.
+    pub members: BTreeSet<ObjectId>,
+    /// Policies that lost a Binding, or of which it changed whether they may have one.
+    pub judged: BTreeSet<Arc<str>>,
     /// How many works were rendered.
     pub rendered: usize,
 }
@@ -57,96 +61,42 @@ impl Delivery {
     }
 
     fn settle_policy(&mut self, policy: &Arc<str>, dirt: PolicyDirt, claims: &mut Claims, settled: &mut Settled) {
-        let mut inside: BTreeMap<u32, Dirt> = BTreeMap::new();
-        if dirt.members {
-            self.renew_holders(policy, claims, settled);
-            inside = self.divide(policy, claims, settled);
+        let mut inside = self.divide(policy, &dirt, claims, settled);
+        if let Some(division) = self.divisions.get(policy) {
+            for id in dirt.inside.objects {
+                if let Some(part) = division.part(&id) {
+                    inside.entry(part).or_default().objects.insert(id);
+                }
+            }
         }
-        let parts: Vec<u32> = self.part_numbers(policy);
-        for part in parts {
-            let key = (Arc::clone(policy), part);
-            let Some(mut bound) = self.bindings.remove(&key) else { continue };
-            let mut of_part = inside.remove(&part).unwrap_or_default();
-            of_part.objects.extend(dirt.inside.objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
-            of_part.clusters.extend(dirt.inside.clusters.iter().cloned());
-            if dirt.members {
-                self.add_lately(&bound, &mut of_part);
+        if !dirt.inside.clusters.is_empty() {
+            for part in self.part_numbers(policy) {
+                inside.entry(part).or_default().clusters.extend(dirt.inside.clusters.iter().cloned());
             }
-            if !dirt.members && of_part.is_empty() {
-                self.bindings.insert(key, bound);
-                continue;
-            }
-            self.claim(&bound, &mut of_part, claims, settled);
-            let told = bound.update(&of_part, &self.around(claims));
-            let name = Arc::clone(&bound.holder.binding);
-            if let Some(ledgers) = told.ledgers {
-                settled.ledgers.insert(Arc::clone(&name), ledgers);
-            }
-            settled.works.extend(told.works);
-            settled.rendered += told.rendered;
-            if bound.is_frozen() {
-                settled.frozen.insert(Arc::clone(&name));
-            }
-            settled.errors.insert(name, bound.errors(&self.around(claims)));
-            self.bindings.insert(key, bound);
+        }
+        for (part, of_part) in inside {
+            self.settle_part((Arc::clone(policy), part), of_part, claims, settled);
         }
     }
 
-    /// What a Binding lost and got back since everything was settled may have changed in between.
-    fn add_lately(&self, bound: &Bound, dirt: &mut Dirt) {
-        let Lately { objects, clusters, resources } = &self.lately;
-        dirt.objects.extend(objects.iter().filter(|id| bound.objects().contains_key(*id)).cloned());
-        if !resources.is_empty() {
-            dirt.objects.extend(bound.objects().keys().filter(|id| resources.contains(&id.resource)).cloned());
+    fn settle_part(&mut self, key: (Arc<str>, u32), mut dirt: Dirt, claims: &mut Claims, settled: &mut Settled) {
+        let Some(mut bound) = self.bindings.remove(&key) else { return };
+        self.claim(&bound, &mut dirt, claims, settled);
+        let told = bound.update(&dirt, &self.around(claims));
+        let name = Arc::clone(&bound.holder.binding);
+        if let Some(ledgers) = told.ledgers {
+            settled.ledgers.insert(Arc::clone(&name), ledgers);
         }
-        dirt.clusters.extend(clusters.iter().filter(|cluster| bound.destinations().contains(*cluster)).cloned());
+        settled.works.extend(told.works);
+        settled.rendered += told.rendered;
+        if bound.is_frozen() {
+            settled.frozen.insert(Arc::clone(&name));
+        }
+        settled.errors.insert(name, bound.errors(&self.around(claims)));
+        self.bindings.insert(key, bound);
     }
 
-    /// A policy that was deleted, also one that was made anew under its name, takes its Bindings with it.
-    fn renew_holders(&mut self, policy: &Arc<str>, claims: &mut Claims, settled: &mut Settled) {
-        let uid = self.policies.get(policy).map(|facts| Arc::clone(&facts.uid));
-        for part in self.part_numbers(policy) {
-            let key = (Arc::clone(policy), part);
-            if self.bindings.get(&key).is_some_and(|bound| Some(&bound.policy_uid) != uid.as_ref()) {
-                self.drop_part(&key, claims, settled);
-            }
-        }
-    }
-
-    /// Divides the answer to a policy among its Bindings. Answers what changed in each.
-    fn divide(&mut self, policy: &Arc<str>, claims: &mut Claims, settled: &mut Settled) -> BTreeMap<u32, Dirt> {
-        let (Some(answer), Some(facts)) = (self.resolution.answer(policy), self.policies.get(policy)) else {
-            return BTreeMap::new();
-        };
-        let uid = Arc::clone(&facts.uid);
-        let previous = |id: &ObjectId| self.parts_of(policy).find(|(_, bound)| bound.has(id)).map(|(part, _)| part);
-        let divided = parts::divide(answer.objects, previous, self.config.max_binding_bytes);
-        let destinations = Arc::new(answer.destinations.clone());
-        let mut members = Vec::with_capacity(divided.len());
-        for (part, objects) in divided {
-            let spec = parts::spec(&self.resolution, &answer, objects.iter().copied());
-            let objects = objects.into_iter().map(|(id, modulation)| (id.clone(), modulation.clone())).collect();
-            members.push((part, spec, objects, self.holder(policy, part, facts)));
-        }
-        let wanted: BTreeSet<u32> = members.iter().map(|(part, ..)| *part).collect();
-        let mut inside = BTreeMap::new();
-        for (part, spec, objects, holder) in members {
-            let key = (Arc::clone(policy), part);
-            let bound = self.bindings.entry(key).or_insert_with(|| Bound::new(holder, part, &uid));
-            if bound.spec.as_ref() != Some(&spec) {
-                let change = BindingChange::Spec { policy: Arc::clone(policy), spec: spec.clone() };
-                settled.bindings.insert(Arc::clone(&bound.holder.binding), change);
-                bound.spec = Some(spec);
-            }
-            inside.insert(part, bound.set_members(objects, &destinations));
-        }
-        for part in self.part_numbers(policy).into_iter().filter(|part| !wanted.contains(part)) {
-            self.drop_part(&(Arc::clone(policy), part), claims, settled);
-        }
-        inside
-    }
-
-    fn drop_part(&mut self, key: &(Arc<str>, u32), claims: &mut Claims, settled: &mut Settled) {
+    pub(super) fn drop_part(&mut self, key: &(Arc<str>, u32), claims: &mut Claims, settled: &mut Settled) {
         let Some(mut bound) = self.bindings.remove(key) else { return };
         let objects: Vec<ObjectId> = bound.objects().keys().cloned().collect();
         for id in &objects {
@@ -155,6 +105,12 @@ impl Delivery {
         claims.remove(&bound.holder);
         self.judge(&objects, claims, settled);
         settled.works.extend(bound.remove());
+        settled.judged.insert(Arc::clone(&key.0));
+        self.names.remove(&bound.holder.binding);
+        if *bound.holder.binding != *key.0 && self.policies.contains_key(&bound.holder.binding) {
+            // Its name is free for the policy that is called so.
+            self.dirty.entry(Arc::clone(&bound.holder.binding)).or_default().whole = true;
+        }
         settled.bindings.insert(Arc::clone(&bound.holder.binding), BindingChange::Removed);
         settled.ledgers.remove(&bound.holder.binding);
         settled.errors.remove(&bound.holder.binding);
@@ -162,7 +118,7 @@ impl Delivery {
 
     /// Tells all Bindings what this one sends, and takes in what that decides.
     fn claim(&mut self, bound: &Bound, dirt: &mut Dirt, claims: &mut Claims, settled: &mut Settled) {
-        claims.set_destinations(&bound.holder, bound.destinations());
+        let elsewhere = claims.set_destinations(&bound.holder, bound.destinations());
         for id in &dirt.objects {
             let content = bound.objects().get(id).and_then(|modulation| {
                 let manifest = Arc::clone(self.manifest(id)?);
@@ -170,10 +126,11 @@ impl Delivery {
             });
             claims.set(&bound.holder, id, content);
         }
-        let shared = bound.objects().keys().filter(|id| claims.is_shared(id));
-        let judged: BTreeSet<ObjectId> =
-            shared.chain(dirt.objects.iter().filter(|id| claims.is_shared(id))).cloned().collect();
-        let judged: Vec<ObjectId> = judged.into_iter().collect();
+        // In other clusters, or with other properties, anything may be in conflict.
+        let anything = elsewhere || !dirt.clusters.is_empty();
+        let all = bound.objects().keys().take(if anything { usize::MAX } else { 0 });
+        let judged: BTreeSet<&ObjectId> = all.chain(&dirt.objects).filter(|id| claims.is_shared(id)).collect();
+        let judged: Vec<ObjectId> = judged.into_iter().cloned().collect();
         for (holder, id) in self.judge_all(&judged, claims) {
             if holder == bound.holder {
                 dirt.objects.insert(id);
@@ -212,13 +169,8 @@ impl Delivery {
         }
     }
 
-    fn part_numbers(&self, policy: &Arc<str>) -> Vec<u32> {
-        self.parts_of(policy).map(|(part, _)| part).collect()
-    }
-
-    fn parts_of(&self, policy: &Arc<str>) -> impl Iterator<Item = (u32, &Bound)> {
-        let name = Arc::clone(policy);
-        let from = self.bindings.range((Arc::clone(policy), 0)..);
-        from.take_while(move |((policy, _), _)| *policy == name).map(|((_, part), bound)| (*part, bound))
+    pub(super) fn part_numbers(&self, policy: &Arc<str>) -> Vec<u32> {
+        let parts = self.bindings.range((Arc::clone(policy), 0)..).map(|(key, _)| key);
+        parts.take_while(|(of, _)| of == policy).map(|(_, part)| *part).collect()
     }
 }

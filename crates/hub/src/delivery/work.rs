@@ -1,6 +1,6 @@
 //! From rendered objects to works: their ids and what they carry.
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 use orrery_api::{
     control::Modulation,
@@ -37,10 +37,9 @@ pub(super) fn id(space: &str, policy_uid: &str, part: u32, cluster: &str, number
 }
 
 /// What one work carries.
-pub(super) fn bundle<'a>(objects: impl Iterator<Item = (&'a ObjectId, &'a Modulation, Arc<[u8]>)>) -> Bundle {
+pub(super) fn bundle<'a>(objects: impl Iterator<Item = (&'a ObjectId, &'a Modulation, Manifest)>) -> Bundle {
     let mut bundle = Bundle::default();
-    for (id, modulation, json) in objects {
-        let manifest: Manifest = serde_json::from_slice(&json).expect("a rendered object is JSON");
+    for (id, modulation, manifest) in objects {
         bundle.manifests.push(manifest);
         bundle.manifest_configs.extend(settings(id, modulation));
     }

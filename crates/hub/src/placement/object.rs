@@ -1,11 +1,11 @@
 //! What placement knows of an object.
 
-use std::{fmt, sync::Arc};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use orrery_api::{control::ObjectReference, labels::Labels};
 
 /// A resource: what objects of one kind are kept under. Ordered by group, then by resource.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupResource {
     /// The API group; empty for the core group.
     pub group: Arc<str>,
@@ -14,7 +14,7 @@ pub struct GroupResource {
 }
 
 /// An object's identity. Ordered by resource, then namespace, then name, which is the order of Bindings.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectId {
     /// The resource.
     pub resource: GroupResource,
@@ -44,6 +44,38 @@ impl ObjectId {
             name: self.name.to_string(),
         }
     }
+}
+
+impl Ord for GroupResource {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compared(&self.group, &other.group).then_with(|| compared(&self.resource, &other.resource))
+    }
+}
+
+impl PartialOrd for GroupResource {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let resource = self.resource.cmp(&other.resource);
+        resource
+            .then_with(|| compared(&self.namespace, &other.namespace))
+            .then_with(|| compared(&self.name, &other.name))
+    }
+}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Most identities that are compared share their beginning.
+fn compared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
 }
 
 impl From<&ObjectReference> for ObjectId {

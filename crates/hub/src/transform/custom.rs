@@ -56,6 +56,10 @@ impl Removals {
         errors
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
     pub(super) fn apply(&self, object: &mut Value) {
         for path in &self.paths {
             path.remove_from(object);

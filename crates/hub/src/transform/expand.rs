@@ -2,6 +2,7 @@
 
 use std::fmt::{Arguments, Write};
 
+use orrery_api::work::Manifest;
 use orrery_gotemplate::{Budget, Data, ExecError, Limits, ParseError, Template, to_text};
 use serde_json::{Map, Value};
 
@@ -30,20 +31,20 @@ struct Leaf {
 }
 
 impl Expansion {
-    /// Writes the object down, and parses its templates when they are to be expanded.
-    pub(super) fn new(object: &Value, expands: bool) -> Self {
-        let mut writer = Writer { json: Vec::with_capacity(1024), leaves: Vec::new(), path: String::new(), expands };
+    /// Writes the object down, and parses its templates.
+    pub(super) fn new(object: &Value) -> Self {
+        let mut writer = Writer { json: Vec::with_capacity(1024), leaves: Vec::new(), path: String::new() };
         writer.value(object);
         Self { json: writer.json, leaves: writer.leaves, identity: identity(object) }
     }
 
-    /// The whole JSON, when there is nothing to expand.
-    pub(super) fn into_literal(self) -> Result<Vec<u8>, Self> {
-        if self.leaves.is_empty() { Ok(self.json) } else { Err(self) }
+    /// Whether there is nothing to expand.
+    pub(super) fn is_literal(&self) -> bool {
+        self.leaves.is_empty()
     }
 
     /// The JSON for one cluster, or the errors in the order of their places in the object.
-    pub(super) fn expand(&self, cluster: &str, properties: &Data) -> Result<Vec<u8>, Vec<String>> {
+    pub(super) fn expand(&self, cluster: &str, properties: &Data) -> Result<Manifest, Vec<String>> {
         let mut budget = Budget::new(&OBJECT_LIMITS);
         let mut errors = Vec::new();
         let mut json = Vec::with_capacity(self.json.len() + 32 * self.leaves.len());
@@ -59,7 +60,11 @@ impl Expansion {
             }
         }
         json.extend_from_slice(&self.json[copied..]);
-        if errors.is_empty() { Ok(json) } else { Err(errors) }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let json = String::from_utf8(json).expect("it was put together from texts");
+        Ok(Manifest::parse(json).expect("it is JSON, with strings in its gaps"))
     }
 }
 
@@ -102,7 +107,6 @@ struct Writer {
     leaves: Vec<Leaf>,
     /// The path to the value being written.
     path: String,
-    expands: bool,
 }
 
 impl Writer {
@@ -110,7 +114,7 @@ impl Writer {
         match value {
             Value::Object(fields) => self.object(fields),
             Value::Array(items) => self.array(items),
-            Value::String(text) if self.expands && !Template::is_literal(text) => self.leaf(text),
+            Value::String(text) if !Template::is_literal(text) => self.leaf(text),
             Value::String(text) => write_string(&mut self.json, text),
             Value::Null | Value::Bool(_) | Value::Number(_) => write_scalar(&mut self.json, value),
         }
@@ -156,11 +160,8 @@ impl Writer {
         self.json.push(b']');
     }
 
-    /// Writes what stands one step further down. The path is only kept where a template could need it.
+    /// Writes what stands one step further down.
     fn inside(&mut self, step: Arguments<'_>, value: &Value) {
-        if !self.expands {
-            return self.value(value);
-        }
         let length = self.path.len();
         self.path.write_fmt(step).expect("a string can be extended");
         self.value(value);

@@ -57,6 +57,8 @@ fn names_follow_from_what_is_inside() {
     assert_eq!(names(one.clone(), "web"), names(one.clone(), "web"));
     let (mine, theirs) = (names(one.clone(), "web"), names(other, "web"));
     assert_eq!((&mine[0], mine[1] == theirs[1]), (&theirs[0], false));
-    let long = names(one, &format!("{}.-{}", "a".repeat(199), "b".repeat(50)));
+    let long = names(one.clone(), &format!("{}.-{}", "a".repeat(199), "b".repeat(50)));
     assert!(long[0].len() < 253 && long[0].starts_with(&format!("{}.", "a".repeat(199))), "{long:?}");
+    let other = names(one, &format!("{}.-{}", "a".repeat(199), "c".repeat(50)));
+    assert_ne!(long, other, "the same content of another Binding is another ledger");
 }

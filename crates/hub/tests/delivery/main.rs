@@ -5,6 +5,7 @@ mod conflicts;
 mod divergences;
 mod errors;
 mod ledgers;
+mod parts;
 mod preview;
 mod restart;
 mod stage;

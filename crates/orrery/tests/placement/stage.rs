@@ -157,6 +157,12 @@ impl Hub {
         self.client.get_opt(path).await.unwrap_or_else(|error| panic!("{path}: {error:#}"))
     }
 
+    /// Waits until an object is not there any more.
+    pub(crate) async fn until_gone(&mut self, path: &str) {
+        let gone = timeout(PATIENCE, async { while self.get(path).await.is_some() {} }).await;
+        assert!(gone.is_ok(), "{path} stays");
+    }
+
     /// Watches a collection until one of its objects, that of this name if any is given, is as it should be.
     pub(crate) async fn wait(&self, collection: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let client = kube_in_process(self.server.service(), "root");

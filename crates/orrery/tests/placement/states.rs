@@ -125,3 +125,38 @@ async fn a_state_that_was_written_before_a_restart_stays_until_another_is_heard_
     hub.wait(DEPLOYMENTS, "web", "no state", ready(Value::Null)).await;
     next.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_is_taken_back_although_its_policy_went_while_nobody_looked() {
+    let mut hub = Hub::start().await;
+    hub.post(DEPLOYMENTS, deployment("web")).await;
+    let mut spec = labelled(&["deployments"], json!({"wantSingletonReportedState": true}));
+    spec["clusterSelectors"] = json!([{"matchLabels": {"region": "east"}}]);
+    hub.policy("web", spec.clone()).await;
+    let ready = |count: Value| move |found: &Value| found["status"]["readyReplicas"] == count;
+    let mut placement = hub.placement();
+    placement.until_complete().await;
+    placement.hears("c1", "web", &json!({"replicas": 2, "readyReplicas": 2})).await;
+    hub.wait(DEPLOYMENTS, "web", "the state", ready(json!(2))).await;
+    placement.stop().await;
+
+    // It selects another kind.
+    let others = |policy: &mut Value| policy["spec"]["downsync"][0]["resources"] = json!(["configmaps"]);
+    hub.change(&format!("{POLICIES}/web"), others).await;
+    let mut next = hub.placement();
+    next.until_complete().await;
+    hub.wait(DEPLOYMENTS, "web", "no state", ready(Value::Null)).await;
+    hub.change(&format!("{POLICIES}/web"), |policy| policy["spec"] = spec.clone()).await;
+    next.until(&["c1 web 2"]).await;
+    next.hears("c1", "web", &json!({"replicas": 2, "readyReplicas": 1})).await;
+    hub.wait(DEPLOYMENTS, "web", "the state", ready(json!(1))).await;
+    next.stop().await;
+
+    // It is gone altogether.
+    hub.delete(&format!("{POLICIES}/web")).await;
+    let mut last = hub.placement();
+    last.until_complete().await;
+    hub.wait(DEPLOYMENTS, "web", "no state", ready(Value::Null)).await;
+    hub.until_gone(&format!("{POLICIES}/web")).await;
+    last.stop().await;
+}

@@ -122,3 +122,67 @@ async fn a_conflict_is_told_on_both_bindings() {
     }
     placement.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_named_as_the_binding_of_another_is_told_so_and_gets_it_once_it_is_free() {
+    let mut hub = Hub::start().await;
+    for number in 0..8 {
+        hub.config_map("prod", &format!("o{number}"), "x", json!({})).await;
+    }
+    hub.policy("web", labelled(&["configmaps"], json!({}))).await;
+    let small = delivery::Config { max_binding_bytes: 1500, ..delivery::Config::default() };
+    let mut placement = hub.placement_with(small);
+    placement.until_complete().await;
+    let before = hub.get(&format!("{BINDINGS}/web--2")).await.expect("the rest of the policy");
+    let works = placement.works.clone();
+
+    hub.policy("web--2", labelled(&["configmaps"], json!({}))).await;
+    let is_told = |policy: &Value| {
+        let error = policy["status"]["errors"][0].as_str().unwrap_or_default();
+        error.contains("Binding web--2 is taken, it continues BindingPolicy web")
+    };
+    hub.wait(POLICIES, "web--2", "what is wrong", is_told).await;
+    let is_about_it = |event: &Value| {
+        event["involvedObject"]["kind"] == "BindingPolicy" && event["involvedObject"]["name"] == "web--2"
+    };
+    let event = hub.wait("/api/v1/namespaces/default/events", "", "an Event", is_about_it).await;
+    assert_eq!((&event["type"], &event["reason"]), (&json!("Warning"), &json!("NotSent")));
+    let now = hub.get(&format!("{BINDINGS}/web--2")).await.expect("the rest of the policy");
+    assert_eq!(now, before);
+    assert_eq!((placement.rendered(), &placement.works), (4, &works), "nobody hears of it");
+
+    hub.change(&format!("{POLICIES}/web"), |policy| policy["spec"]["downsync"][0]["resources"] = json!(["secrets"]))
+        .await;
+    hub.wait(POLICIES, "web--2", "nothing wrong", |policy| policy["status"]["errors"].is_null()).await;
+    let is_its_own = |binding: &Value| binding["metadata"]["ownerReferences"][0]["name"] == "web--2";
+    hub.wait(BINDINGS, "web--2", "its own policy", is_its_own).await;
+    placement.until_works(|now| now.len() == 4 && now.keys().all(|id| !works.contains_key(id))).await;
+    assert_eq!(placement.sent().len(), 16);
+    placement.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_with_the_longest_name_is_stored_in_several_parts_and_found_again() {
+    let mut hub = Hub::start().await;
+    for number in 0..8 {
+        hub.config_map("prod", &format!("o{number}"), "{{.region}}", json!({EXPAND: "true"})).await;
+    }
+    let name = "x".repeat(253);
+    hub.policy(&name, labelled(&["configmaps"], json!({}))).await;
+    let small = delivery::Config { max_binding_bytes: 1500, max_ledger_bytes: 700, ..delivery::Config::default() };
+    let mut placement = hub.placement_with(small);
+    placement.until_complete().await;
+    let parts = names(&mut hub, BINDINGS).await;
+    assert_eq!((parts.len(), names(&mut hub, LEDGERS).await), (2, parts.clone()));
+    let works = placement.works.clone();
+    assert_eq!((works.len(), placement.sent().len()), (4, 16));
+    // Its last good state is kept in ledgers that have names too.
+    hub.set_text("prod", "o0", "text", "{{.nope}}").await;
+    hub.wait(BINDINGS, "", "an error", |binding| binding["status"]["errors"].is_array()).await;
+    placement.stop().await;
+    let mut next = hub.placement_with(small);
+    next.until_complete().await;
+    assert_eq!(next.works, works);
+    assert_eq!(names(&mut hub, BINDINGS).await, parts);
+    next.stop().await;
+}
