@@ -158,7 +158,7 @@ impl Call {
         if !allowed.iter().any(|name| name == verb.name()) || (everywhere && !reads_all) {
             return Err(Status::method_not_allowed());
         }
-        let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let content_type = header_text(headers, &header::CONTENT_TYPE).trim().to_owned();
         let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&resource, &content_type)?;
@@ -245,7 +245,8 @@ impl Call {
 
     /// How rows of a table are to be made.
     pub(crate) fn table_view(&self) -> Result<TableView, Status> {
-        let include = Include::parse(self.query.get("includeObject"))?;
+        let asked = self.query.get("includeObject").filter(|_| self.accepted.form.shape == Shape::Table);
+        let include = Include::parse(asked)?;
         Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
     }
 

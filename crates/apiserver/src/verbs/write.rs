@@ -100,14 +100,13 @@ impl<'a> Writer<'a> {
     pub(crate) async fn create(&self, made: impl Into<Made>, warnings: &mut Vec<String>) -> Result<Outcome, Status> {
         let Made { mut object, mut managers } = made.into();
         let version = object::text(&object, "resourceVersion");
-        if version.parse::<u64>().is_ok_and(|number| number > 0) {
+        if version.parse::<u64>().is_ok_and(|number| number > 0) && !self.dry_run {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        // What is only tried out is answered with a version that is none.
-        let tried = self.dry_run && metadata.text("resourceVersion").parse::<u64>().is_err();
-        if metadata.text("resourceVersion") != "0" && !tried {
+        // What is only tried out is answered with the version it came with.
+        if metadata.text("resourceVersion") != "0" && !self.dry_run {
             metadata.remove("resourceVersion");
         }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -457,7 +456,9 @@ impl<'a> Writer<'a> {
         } else {
             self.allocation().settle(&asked, &mut new, Some(old))?;
         }
-        warnings.extend(kinds::warnings(self.resource, &new, Some(old)));
+        if self.subresource.is_none() {
+            warnings.extend(kinds::warnings(self.resource, &new, Some(old)));
+        }
         answer::complete(self.resource, &mut new);
         Ok(new)
     }
