@@ -5,7 +5,7 @@
 #[path = "support/client.rs"]
 mod client;
 
-use std::{future::Future, pin::pin, task::Poll};
+use std::{future::Future, pin::pin};
 
 use client::Client;
 use http::Method;
