@@ -74,7 +74,7 @@ async fn a_small_page_of_what_is_rare_takes_few_steps() {
 #[tokio::test]
 async fn pages_over_all_spaces_are_the_whole_list_in_order() {
     let client = Client::start().await;
-    for name in ["b", "a", "a-b", "a-b-c", "a.b", "ab"] {
+    for name in ["b", "a", "a-b", "a-b-c", "ab"] {
         let space =
             json!({"apiVersion": "core.orrery.io/v1alpha1", "kind": "LogicalSpace", "metadata": {"name": name}});
         assert_eq!(client.post("/apis/core.orrery.io/v1alpha1/logicalspaces", &space).await.0, 201);

@@ -441,18 +441,18 @@ async fn nobody_in_particular_sees_nothing_in_particular() {
 }
 
 #[test]
-fn a_data_directory_that_others_can_enter_is_told_and_what_is_made_in_it_is_not_theirs_to_read() {
+fn what_is_kept_is_the_owners_to_read_and_a_store_that_others_can_look_into_is_told() {
     let directory = tempfile::tempdir().unwrap();
-    let said = "others can enter the data directory";
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let said = "others can look into the store";
+    let store = directory.path().join("store");
     let hub = up(directory.path(), &[]);
     assert!(!hub.log().contains(said), "{}", hub.log());
+    assert_eq!((mode(&store), mode(hub.kubeconfig())), (0o700, 0o600));
     assert!(hub.stop().success());
-    let shared = directory.path().join("shared");
-    fs::create_dir(&shared).unwrap();
-    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
-    let hub = up(&shared, &[]);
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
+    let hub = up(directory.path(), &[]);
     assert!(hub.log().contains(said), "{}", hub.log());
-    assert_eq!((mode(&shared.join("store")), mode(hub.kubeconfig())), (0o700, 0o600));
     assert!(hub.stop().success());
 }
 

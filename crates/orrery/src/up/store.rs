@@ -28,8 +28,12 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
     match &config.store {
         StoreChoice::Embedded => {
             let directory = config.data_dir.join("store");
-            let opened = tokio::task::spawn_blocking(move || Store::embedded(&directory, settings)).await?;
-            opened.context("cannot open the store")
+            let opened = tokio::task::spawn_blocking(move || {
+                let store = Store::embedded(&directory, settings)?;
+                tell_if_open(&directory);
+                Ok::<_, orrery_store::OpenError>(store)
+            });
+            opened.await?.context("cannot open the store")
         }
         StoreChoice::Etcd(etcd) => {
             Store::etcd((**etcd).clone(), settings).await.context("cannot open the store given with --store")
@@ -37,21 +41,21 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
     }
 }
 
-/// Makes a directory that nobody but its owner can look into. One that is there stays as it is, and is told if others can.
+/// Makes a directory that nobody but its owner can look into. One that is there stays as it is.
 fn make_private(directory: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     let usable = made.and_then(|()| fs::metadata(directory));
-    let usable = usable.with_context(|| format!("cannot use the data directory {}", directory.display()))?;
-    let mode = usable.permissions().mode();
-    if mode & 0o077 != 0 {
-        let directory = directory.display();
-        tracing::warn!(%directory, mode = format!("{:o}", mode & 0o7777), "{OPEN}");
-    }
-    Ok(())
+    usable.map(drop).with_context(|| format!("cannot use the data directory {}", directory.display()))
 }
 
-/// What is said of a data directory that is not its owner's alone.
-const OPEN: &str = "others can enter the data directory, where keys and secrets are kept: chmod 700 it";
+/// Says so if others than the owner can look into a directory.
+fn tell_if_open(directory: &Path) {
+    let mode = fs::metadata(directory).map_or(0, |found| found.permissions().mode());
+    if mode & 0o077 != 0 {
+        let (directory, mode) = (directory.display(), format!("{:o}", mode & 0o7777));
+        tracing::warn!(%directory, mode, "others can look into the store, where keys and secrets are: chmod 700 it");
+    }
+}
 
 /// What there is to know about a store.
 pub(super) fn describe(config: &Config, store: &Store) -> String {
