@@ -104,7 +104,7 @@ pub(crate) fn partial(resource: &Resource, object: &Value, form: Form) -> Value 
 }
 
 /// An annotation that stands for a field, and so belongs to the whole object.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Whether the metadata of a stored object is all metadata.
 pub(crate) fn is_whole_metadata(resource: &Resource) -> bool {
@@ -138,7 +138,7 @@ pub(crate) fn go_type(resource: &Resource) -> String {
         return "unstructured.Unstructured".to_owned();
     }
     let package = match resource.group.as_str() {
-        "" => "core",
+        "" | "events.k8s.io" => "core",
         "rbac.authorization.k8s.io" => "rbac",
         "admissionregistration.k8s.io" => "admissionregistration",
         group => group.split('.').next().unwrap_or(group),

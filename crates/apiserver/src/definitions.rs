@@ -35,7 +35,7 @@ pub(crate) use family::{Custom, Keeping, Served};
 pub(crate) use kinds::{Entry, Found, Kinds};
 pub(crate) use life::{end, end_if_empty, mark_deleted, settle};
 
-use crate::{answered::Answers, custom::Refused, registry::Resource, verbs};
+use crate::{answered::Answers, aside::aside, custom::Refused, registry::Resource, verbs};
 
 /// The group of definitions.
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -79,6 +79,8 @@ struct Kept {
 /// The definitions of a space by their names, `<plural>.<group>`.
 pub(crate) type Entries = HashMap<Box<str>, Entry>;
 
+/// Definitions of more bytes than this may take long to compile.
+const LARGE: usize = 32 << 10;
 /// Spaces are looked through for those that are gone when there are twice as many as after the last time, and at least so many.
 const SWEEP: usize = 64;
 
@@ -167,8 +169,9 @@ fn read(objects: &[Arc<Object>], before: Option<&Entries>) -> Entries {
         let entry = match known {
             Some(entry) => entry.clone(),
             None => {
-                let definition = verbs::stored(object).ok()?.parse("", "");
-                let entry = Entry::of(&definition, object.modified());
+                let stored = verbs::stored(object).ok()?;
+                let compile = || Entry::of(&stored.parse("", ""), object.modified());
+                let entry = if stored.len() > LARGE { aside(compile) } else { compile() };
                 entry
                     .inspect_err(|why| tracing::warn!(definition = name, error = %why, "a definition is not served"))
                     .ok()?

@@ -3,6 +3,7 @@
 mod answer;
 mod answered;
 mod apply;
+mod aside;
 mod body;
 mod controllers;
 mod custom;
@@ -37,6 +38,7 @@ pub mod status;
 pub mod table;
 mod verbs;
 mod versions;
+mod warned;
 pub mod yaml;
 
 pub use answered::{Answers, Asked, What};

@@ -59,7 +59,7 @@ struct Beginning {
 type RootCa = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Where the marks are: one for each template that no longer counts in a space.
-const MARKS: (&str, &str) = ("core.orrery.io", "replacedtemplates");
+pub(crate) const MARKS: (&str, &str) = ("core.orrery.io", "replacedtemplates");
 
 impl Objects {
     pub(crate) fn new(store: Store, registry: Arc<Registry>, root_ca: RootCa) -> Result<Self, Status> {
@@ -196,7 +196,7 @@ impl Objects {
                 }
                 Touch::Delete if !expect.holds(Some(origin.revision())) => pending,
                 Touch::Delete => {
-                    let stored = self.store_template(key, template.content(&origin), mark).await?;
+                    let stored = self.store_template(key, template.content(&origin), mark, &space).await?;
                     pending.expecting(key, Expect::At(stored))
                 }
             };
@@ -204,10 +204,19 @@ impl Objects {
         self.store.commit(pending).await
     }
 
-    /// Stores an object as the template says, so that it can be removed. Returns its revision.
-    async fn store_template(&self, key: &Key, content: Content, mark: Key) -> Result<Revision, CommitError> {
-        let batch =
-            Batch::new().put(key.clone(), Expect::Absent, content).put(mark, Expect::Absent, Content::default());
+    /// Stores an object as the template says, so that it can be removed, while its space stays as it is. Returns its
+    /// revision.
+    async fn store_template(
+        &self,
+        key: &Key,
+        content: Content,
+        mark: Key,
+        space: &Object,
+    ) -> Result<Revision, CommitError> {
+        let batch = Batch::new()
+            .put(key.clone(), Expect::Absent, content)
+            .put(mark, Expect::Absent, Content::default())
+            .check(space.key().clone(), Expect::At(space.modified()));
         let committed = self.store.commit(batch).await?;
         Ok(committed.revisions.first().copied().flatten().unwrap_or(committed.revision))
     }
@@ -304,6 +313,18 @@ fn mark(key: &Key) -> Option<Key> {
     Key::new(group, resource, key.space(), "", &mark_name(key)).ok()
 }
 
+/// Whether a key is that of a mark.
+pub(crate) fn is_mark(key: &Key) -> bool {
+    (key.group(), key.resource()) == MARKS
+}
+
+/// The object whose template no longer counts because of a mark.
+pub(crate) fn marked(mark: &Key) -> Option<Key> {
+    let mut parts = mark.name().splitn(4, '|');
+    let [group, resource, namespace, name] = std::array::from_fn(|_| parts.next());
+    Key::new(group?, resource?, mark.space(), namespace?, name?).ok()
+}
+
 fn mark_name(key: &Key) -> String {
     local_name(key.group(), key.resource(), key.namespace(), key.name())
 }
@@ -341,4 +362,29 @@ fn merge(list: List, lying: Vec<Lying<'_>>, left_out: usize, options: &ListOptio
     let more = list.more || stored.peek().is_some() || lying.peek().is_some();
     let rest = options.count_rest.then(|| if more { all.saturating_sub(objects.len()) } else { 0 });
     List { revision: list.revision, objects, more, rest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_template_is_not_stored_in_a_space_that_has_changed() {
+        let store = Store::memory(orrery_store::Config::default()).expect("it opens");
+        let root_ca: RootCa = Arc::new(String::new);
+        let objects = Objects::new(store.clone(), Registry::kubernetes(), root_ca).expect("there are templates");
+        let space = spaces::key("a").expect("it is a key");
+        let write = async || {
+            let batch = Batch::new().put(space.clone(), Expect::Anything, Content::default());
+            store.commit(batch).await.expect("the space is written");
+            store.get(&space).expect("it is there")
+        };
+        let (before, now) = (write().await, write().await);
+        let key = Key::new("", "serviceaccounts", "a", "default", "default").expect("it is a key");
+        let mark = mark(&key).expect("it is a key");
+        let late = objects.store_template(&key, Content::default(), mark.clone(), &before).await;
+        assert!(matches!(late, Err(CommitError::Conflict { .. })), "{late:?}");
+        assert!(store.get(&key).is_none() && store.get(&mark).is_none());
+        objects.store_template(&key, Content::default(), mark, &now).await.expect("it is stored");
+    }
 }

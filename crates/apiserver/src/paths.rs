@@ -33,8 +33,8 @@ pub(crate) fn version(
     if method != Method::GET {
         return Err(Status::method_not_allowed());
     }
-    let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
-    Ok(respond(&discovery::resources(group, version), accepted.encoding))
+    let encoding = Accepted::resources(header_text(headers, &header::ACCEPT))?;
+    Ok(respond(&discovery::resources(group, version), encoding))
 }
 
 /// Answers for any other path.
@@ -73,13 +73,14 @@ pub(crate) async fn other(
         }
         ["apis", group] if !group.is_empty() => {
             let group = Kinds::of(shared, space).group(group).ok_or_else(Status::no_such_page)?;
-            let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
-            Ok(respond(&discovery::group(&group), accepted.encoding))
+            let encoding = Accepted::group(header_text(headers, &header::ACCEPT))?;
+            Ok(respond(&discovery::group(&group), encoding))
         }
         ["metrics"] if *space == SpaceScope::One(crate::request::ROOT.to_owned()) => {
             let metrics = shared.config.metrics.as_ref().ok_or_else(Status::no_such_page)?;
             Ok(answer::respond(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(metrics())))
         }
+        ["openapi", "v2" | "v3"] if ends_in_slash => Err(Status::no_such_page()),
         ["openapi", "v2"] => {
             let Some(form) = openapi_form("v2", headers) else { return Ok(empty(StatusCode::NOT_ACCEPTABLE)) };
             Ok(document_answer(&extension(shared, space).v2(form), content_type("v2", form), headers))

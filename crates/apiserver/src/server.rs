@@ -29,6 +29,7 @@ use crate::{
     spaces,
     status::Status,
     verbs::{self, Call},
+    warned,
 };
 
 /// How a server behaves.
@@ -204,7 +205,7 @@ where
     }
     let headers = answered.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    for warning in warnings {
+    for warning in warned::sent(warnings) {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
         if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             headers.append(header::WARNING, value);

@@ -9,6 +9,7 @@ mod create;
 mod decode;
 mod delete;
 mod get;
+mod in_place;
 mod list;
 mod outcome;
 mod ownership;
@@ -157,7 +158,7 @@ impl Call {
         if !allowed.iter().any(|name| name == verb.name()) || (everywhere && !reads_all) {
             return Err(Status::method_not_allowed());
         }
-        let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let content_type = header_text(headers, &header::CONTENT_TYPE).trim().to_owned();
         let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&resource, &content_type)?;
@@ -244,7 +245,8 @@ impl Call {
 
     /// How rows of a table are to be made.
     pub(crate) fn table_view(&self) -> Result<TableView, Status> {
-        let include = Include::parse(self.query.get("includeObject"))?;
+        let asked = self.query.get("includeObject").filter(|_| self.accepted.form.shape == Shape::Table);
+        let include = Include::parse(asked)?;
         Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
     }
 
@@ -268,7 +270,8 @@ impl Call {
             _ => {
                 let view = self.table_view()?;
                 let resource = self.shown_as(&view);
-                let value = settled(&self.shared, || read(&self.shared.registry, resource, object)).await?;
+                let value =
+                    settled(&self.shared, self.in_space(), || read(&self.shared.registry, resource, object)).await?;
                 return answer::object(code, resource, &value, self.accepted, &view);
             }
         }
@@ -282,7 +285,15 @@ impl Call {
 
     /// A stored object in the version of this request, in its complete form.
     pub(crate) async fn read(&self, object: &Object) -> Result<Value, Status> {
-        settled(&self.shared, || read(&self.shared.registry, &self.resource, object)).await
+        settled(&self.shared, self.in_space(), || read(&self.shared.registry, &self.resource, object)).await
+    }
+
+    /// The space that waits for an answer; all of them are none.
+    pub(crate) fn in_space(&self) -> &str {
+        match &self.space {
+            SpaceScope::One(space) => space,
+            SpaceScope::All => "",
+        }
     }
 
     /// The space to name in an answer over all spaces.

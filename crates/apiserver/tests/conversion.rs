@@ -4,6 +4,8 @@
 
 #[path = "support/client.rs"]
 mod client;
+#[path = "conversion/controllers.rs"]
+mod controllers;
 #[path = "support/converter.rs"]
 mod converter;
 
@@ -209,11 +211,7 @@ async fn objects_of_an_earlier_stored_version_are_converted_when_read() {
     let converter = Converter::of(host).await;
     let client = start(&converter).await;
     client.post(&place("v1"), &first("a", "x:1")).await;
-    let swap = json!([
-        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
-        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
-    ]);
-    assert_eq!(client.json_patch(&format!("{DEFINITIONS}/hosts.ex.io"), &swap).await.0, 200);
+    swap_storage(&client).await;
     client.post(&place("v2"), &second("b", "y", "2")).await;
     let specs = async |version: &str| {
         let list = client.get(&place(version)).await.1;
@@ -386,6 +384,15 @@ async fn a_server_that_hangs_is_given_up() {
     );
 }
 
+/// Stores new objects in the other version.
+async fn swap_storage(client: &Client) {
+    let swap = json!([
+        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
+    ]);
+    assert_eq!(client.json_patch(&format!("{DEFINITIONS}/hosts.ex.io"), &swap).await.0, 200);
+}
+
 /// On a runtime of one thread: whoever waited on it would stop everybody.
 #[tokio::test]
 async fn while_one_server_hangs_others_are_asked_and_everything_else_goes_on() {
@@ -441,13 +448,49 @@ async fn only_so_many_conversions_are_under_way_in_all() {
             waiting.spawn(async move { client.get(&path).await.0 });
         }
     }
+    // Besides the five, each of the two spaces has a turn of its own.
     let under_way = || hanging[0].under_way() + hanging[1].under_way();
-    while under_way() < 5 {
+    while under_way() < 7 {
         tokio::task::yield_now().await;
     }
     assert_eq!(client.get("/api/v1/namespaces/default").await.0, 200);
-    assert_eq!(under_way(), 5);
+    assert_eq!(under_way(), 7);
     hanging.iter().for_each(Converter::release);
+    while let Some(code) = waiting.join_next().await {
+        assert_eq!(code.unwrap(), 500);
+    }
+}
+
+#[tokio::test]
+async fn spaces_whose_servers_hang_keep_no_other_space_waiting() {
+    let config = Config { conversion_timeout: LONG, conversions_at_once: 2, ..Config::default() };
+    let client = Client::over(Store::memory(orrery_store::Config::default()).unwrap(), config).await;
+    let (hanging, good) = (Converter::start(|_| Reaction::Hang).await, Converter::of(host).await);
+    for (name, converter) in [("h1", &hanging), ("h2", &hanging), ("good", &good)] {
+        client.post("/apis/core.orrery.io/v1alpha1/logicalspaces", &json!({"metadata": {"name": name}})).await;
+        client.post(&format!("/spaces/{name}{DEFINITIONS}"), &definition(&converter.conversion())).await;
+        assert_eq!(client.post(&format!("/spaces/{name}{}", place("v1")), &first("a", "x:1")).await.0, 201);
+    }
+    let mut waiting = tokio::task::JoinSet::new();
+    let mut hang = |name: &str, count: usize| {
+        for _ in 0..count {
+            let (client, path) = (client.clone(), format!("/spaces/{name}{}/a", place("v2")));
+            waiting.spawn(async move { client.get(&path).await.0 });
+        }
+    };
+    hang("h1", 20);
+    while hanging.under_way() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.get("/api/v1/namespaces/default").await.0, 200);
+    assert_eq!(hanging.under_way(), 2, "its own turn, and half of all");
+    hang("h2", 20);
+    while hanging.under_way() < 4 {
+        tokio::task::yield_now().await;
+    }
+    // All turns are taken now, but for that of the third space.
+    assert_eq!(client.get(&format!("/spaces/good{}/a", place("v2"))).await.1["spec"]["name"], "x");
+    hanging.release();
     while let Some(code) = waiting.join_next().await {
         assert_eq!(code.unwrap(), 500);
     }

@@ -8,13 +8,19 @@ use crate::{
     library,
     plan::{Loop, Step},
     value::{List, Map, Value},
+    work::Work,
 };
 
 type Result<T> = std::result::Result<T, EvalError>;
 
 /// Runs a planned expression with values for its variables. Gives the outcome and the cost.
-pub(crate) fn run<'v>(step: &Step, variables: &[Option<Value<'v>>], limit: u64) -> (Result<Value<'v>>, u64) {
-    let mut machine = Machine { variables, locals: Vec::new(), cost: 0, limit };
+pub(crate) fn run<'v>(
+    step: &Step,
+    variables: &[Option<Value<'v>>],
+    limit: u64,
+    work: &Work,
+) -> (Result<Value<'v>>, u64) {
+    let mut machine = Machine { variables, locals: Vec::new(), cost: 0, limit, work };
     let outcome = machine.eval(step);
     (outcome, machine.cost)
 }
@@ -25,6 +31,7 @@ struct Machine<'m, 'v> {
     locals: Vec<Result<Value<'v>>>,
     cost: u64,
     limit: u64,
+    work: &'m Work,
 }
 
 impl<'v> Machine<'_, 'v> {
@@ -33,7 +40,21 @@ impl<'v> Machine<'_, 'v> {
         if self.cost > self.limit { Err(EvalError::CostExceeded) } else { Ok(()) }
     }
 
+    /// Reading a field of bytes decodes it each time.
+    fn read(&self, value: Value<'v>) -> Result<Value<'v>> {
+        if let Value::Bytes(bytes) = &value {
+            self.work.make(bytes.len())?;
+        }
+        Ok(value)
+    }
+
+    /// Pays for a key that is looked up.
+    fn pay_for_key(&self, key: &Value<'_>) -> Result<()> {
+        if let Value::String(text) = key { self.work.make(text.as_ref().len()) } else { Ok(()) }
+    }
+
     fn eval(&mut self, step: &Step) -> Result<Value<'v>> {
+        self.work.spend(1)?;
         match step {
             Step::Constant(value) => Ok(value.clone()),
             Step::Unanswered => Err(EvalError::NoSuchOverload),
@@ -49,12 +70,12 @@ impl<'v> Machine<'_, 'v> {
             Step::Select(operand, field) => {
                 let operand = self.eval(operand)?;
                 self.charge(1)?;
-                select(&operand, field)
+                self.read(select(&operand, field)?)
             }
             Step::OptionalSelect(operand, field) => {
                 let operand = self.eval(operand)?;
                 self.charge(1)?;
-                optional_select(&operand, field)
+                self.read(optional_select(&operand, field)?)
             }
             Step::Has(operand, field) => {
                 let operand = self.eval(operand)?;
@@ -77,12 +98,14 @@ impl<'v> Machine<'_, 'v> {
             Step::Index(operand, index) => {
                 let (operand, index) = (self.eval(operand)?, self.eval(index)?);
                 self.charge(1)?;
-                index_of(&operand, &index)
+                self.pay_for_key(&index)?;
+                self.read(index_of(&operand, &index)?)
             }
             Step::OptionalIndex(operand, index) => {
                 let (operand, index) = (self.eval(operand)?, self.eval(index)?);
                 self.charge(1)?;
-                optional_index(&operand, &index)
+                self.pay_for_key(&index)?;
+                self.read(optional_index(&operand, &index)?)
             }
             Step::OrElse(left, right) => {
                 self.charge(1)?;
@@ -102,22 +125,27 @@ impl<'v> Machine<'_, 'v> {
             }
             Step::Matches(text, pattern, length) => {
                 let text = self.eval(text)?;
+                library::look_at(std::slice::from_ref(&text), self.work)?;
                 let per_character = ((1 + text.size()) as f64 * CHARACTER).ceil() as u64;
                 let per_pattern = (*length as f64 * PATTERN_CHARACTER).ceil() as u64;
                 self.charge(per_character.saturating_mul(per_pattern))?;
-                Ok(Value::Bool(pattern.is_match(text.as_str()?)))
+                pattern.is_match(text.as_str()?, self.work).map(Value::Bool)
             }
             Step::Append(place, element) => self.append(*place, element),
             Step::Insert(place, key, value) => self.insert(*place, key, value),
+            Step::Merge(place, map) => self.merge(*place, map),
             Step::Call(builtin, steps) => {
-                let mut args = Vec::with_capacity(steps.len());
-                for step in steps {
-                    args.push(self.eval(step)?);
-                }
-                let result = (builtin.run)(&args);
-                let cost = library::cost::of(builtin, &args, result.as_ref().ok());
-                self.charge(cost)?;
+                let args = self.arguments(builtin, steps)?;
+                let result = builtin.call(&args, self.work);
+                self.charge(library::cost::of_result(builtin, result.as_ref().ok()))?;
                 result
+            }
+            Step::Search(builtin, steps, pattern) => {
+                let args = self.arguments(builtin, steps)?;
+                match builtin.name {
+                    "find" => library::strings::find(&args, pattern, self.work),
+                    _ => library::strings::find_all(&args, pattern, self.work),
+                }
             }
             Step::List(elements) => {
                 let mut list = Vec::with_capacity(elements.len());
@@ -130,6 +158,18 @@ impl<'v> Machine<'_, 'v> {
             Step::Map(entries) => self.map(entries),
             Step::Fold(fold) => self.fold(fold),
         }
+    }
+
+    /// The arguments of a call, and the cost that they make it.
+    fn arguments(&mut self, builtin: &library::Builtin, steps: &[Step]) -> Result<Vec<Value<'v>>> {
+        let mut args = Vec::with_capacity(steps.len());
+        for step in steps {
+            args.push(self.eval(step)?);
+        }
+        library::look_at(&args, self.work)?;
+        let cost = library::cost::of(builtin, &args, self.work)?;
+        self.charge(cost)?;
+        Ok(args)
     }
 
     /// One side is enough if it decides; an error counts only if neither does.
@@ -153,6 +193,7 @@ impl<'v> Machine<'_, 'v> {
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key)?;
+            self.pay_for_key(&key)?;
             let lookup =
                 key.to_key().ok_or_else(|| EvalError::new(format!("unsupported key type: {}", key.type_name())))?;
             let Some(value) = unwrap(self.eval(value)?, *optional)? else { continue };
@@ -174,7 +215,7 @@ impl<'v> Machine<'_, 'v> {
                 Arc::make_mut(&mut list).push(element);
                 Ok(Value::List(List::Owned(list)))
             }
-            Value::List(other) => Ok(Value::List(other.joined(&List::Owned(Arc::new(vec![element])))?)),
+            Value::List(other) => Ok(Value::List(other.joined(&List::Owned(Arc::new(vec![element])), self.work)?)),
             _ => Err(EvalError::NoSuchOverload),
         }
     }
@@ -182,6 +223,7 @@ impl<'v> Machine<'_, 'v> {
     fn insert(&mut self, place: usize, key: &Step, value: &Step) -> Result<Value<'v>> {
         let (key, value) = (self.eval(key)?, self.eval(value)?);
         self.charge(2)?;
+        self.pay_for_key(&key)?;
         let carried = std::mem::replace(&mut self.locals[place], Err(EvalError::NoSuchOverload));
         let Value::Map(Map::Owned(mut map)) = carried? else { return Err(EvalError::NoSuchOverload) };
         let lookup =
@@ -190,6 +232,20 @@ impl<'v> Machine<'_, 'v> {
             return Err(EvalError::new(format!("insert failed: key {} already exists", key.display())));
         }
         Arc::make_mut(&mut map).insert(lookup, (key, value));
+        Ok(Value::Map(Map::Owned(map)))
+    }
+
+    /// The entries of a map for the one that a loop carries along.
+    fn merge(&mut self, place: usize, more: &Step) -> Result<Value<'v>> {
+        // What is carried along is read too, as the declared cost has it.
+        self.charge(1)?;
+        let more = self.eval(more)?;
+        self.charge(1)?;
+        let carried = std::mem::replace(&mut self.locals[place], Err(EvalError::NoSuchOverload));
+        let (Value::Map(Map::Owned(mut map)), Value::Map(more)) = (carried?, more) else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        library::merge_into(Arc::make_mut(&mut map), &more, self.work)?;
         Ok(Value::Map(Map::Owned(map)))
     }
 
@@ -213,7 +269,7 @@ impl<'v> Machine<'_, 'v> {
         match range {
             Value::List(list) => {
                 for at in 0..list.len() {
-                    let element = list.get(at);
+                    let element = list.get(at).and_then(|element| self.read(element));
                     let (first, second) =
                         if two { (Ok(Value::Int(at as i64)), Some(element)) } else { (element, None) };
                     if !self.turn(fold, first, second)? {
@@ -223,6 +279,7 @@ impl<'v> Machine<'_, 'v> {
                 Ok(())
             }
             Value::Map(map) => {
+                self.work.copy_values(map.len())?;
                 for key in map.keys() {
                     let value = two.then(|| map.get(&key).and_then(|value| value.ok_or(EvalError::NoSuchOverload)));
                     if !self.turn(fold, Ok(key), value)? {

@@ -1,6 +1,6 @@
 //! `'%s is %d'.format([name, age])`: texts with places for values.
 
-use crate::{library::convert, types::Type, value::Value};
+use crate::{EvalError, library::convert, types::Type, value::Value, work::Work};
 
 /// What is wrong with a text and its arguments.
 #[derive(Debug)]
@@ -114,35 +114,53 @@ pub(crate) fn check(text: &str, args: &[Type]) -> Result<(), FormatError> {
 }
 
 /// Puts values into a text.
-pub(crate) fn run(text: &str, args: &[Value<'_>]) -> Result<String, String> {
+pub(crate) fn run(text: &str, args: &[Value<'_>], work: &Work) -> Result<String, EvalError> {
     let out = std::cell::RefCell::new(String::new());
+    let mut ended = None;
     let used = walk(
         text,
         args.len(),
         |part| out.borrow_mut().push_str(part),
         |at, clause| {
             let value = &args[at];
-            match write(value, &clause) {
-                Some(text) => {
+            let failed = |message| Err(FormatError { message, argument: None });
+            match write(value, &clause, work) {
+                Ok(Some(text)) => {
                     out.borrow_mut().push_str(&text);
                     Ok(())
                 }
-                None => Err(FormatError { message: refusal(clause.mark, &value.type_name()), argument: None }),
+                Ok(None) => failed(refusal(clause.mark, &value.type_name())),
+                Err(error) => failed(ended.insert(error).to_string()),
             }
         },
     );
-    used.map(|_| out.into_inner()).map_err(|error| error.message)
+    match (used, ended) {
+        (_, Some(error)) => Err(error),
+        (Ok(_), None) => Ok(out.into_inner()),
+        (Err(error), None) => Err(EvalError::new(error.message)),
+    }
 }
 
-fn write(value: &Value<'_>, clause: &Clause) -> Option<String> {
+/// A value at its place; nothing if it cannot stand there.
+fn write(value: &Value<'_>, clause: &Clause, work: &Work) -> Result<Option<String>, EvalError> {
     let precision = clause.precision.unwrap_or(6);
-    match (clause.mark, value) {
-        ('s', value) => show(value, false),
+    match value {
+        value if clause.mark == 's' => return show(value, false, work),
+        Value::String(text) => work.make(text.as_ref().len())?,
+        Value::Bytes(bytes) => work.make(bytes.len())?,
+        Value::Double(_) => work.make(precision)?,
+        _ => {}
+    }
+    Ok(plain(value, clause.mark, precision))
+}
+
+fn plain(value: &Value<'_>, mark: char, precision: usize) -> Option<String> {
+    match (mark, value) {
         ('d', Value::Int(value)) => Some(value.to_string()),
         ('d', Value::Uint(value)) => Some(value.to_string()),
         ('f', value) => Some(
             special(as_double(value)?)
-                .unwrap_or_else(|| grouped(&format!("{:.precision$}", as_double(value).unwrap_or_default()))),
+                .unwrap_or_else(|| grouped(&fixed(as_double(value).unwrap_or_default(), precision))),
         ),
         ('e', value) => Some(
             special(as_double(value)?).unwrap_or_else(|| scientific(as_double(value).unwrap_or_default(), precision)),
@@ -191,6 +209,14 @@ fn special(value: f64) -> Option<String> {
     value.is_infinite().then(|| if value > 0.0 { "\u{221e}" } else { "-\u{221e}" }.to_owned())
 }
 
+/// No double has more digits than these after the point; the formatter takes no larger precision than its sixteen bits.
+const MAX_DIGITS: usize = 1100;
+
+fn fixed(value: f64, precision: usize) -> String {
+    let digits = precision.min(MAX_DIGITS);
+    format!("{value:.digits$}") + &"0".repeat(precision - digits)
+}
+
 /// Thousands are set apart, as the reference implementation does for English.
 fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |number| ("-", number));
@@ -208,8 +234,10 @@ fn grouped(number: &str) -> String {
 
 /// A number with a power of ten, as English typesets it.
 fn scientific(value: f64, precision: usize) -> String {
-    let text = format!("{value:.precision$e}");
+    let digits = precision.min(MAX_DIGITS);
+    let text = format!("{value:.digits$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let zeros = "0".repeat(precision - digits);
     let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |digits| ("-", digits));
     let raised: String = format!("{sign}{digits:0>2}")
         .chars()
@@ -221,29 +249,52 @@ fn scientific(value: f64, precision: usize) -> String {
             digit => char::from_u32(0x2070 + digit.to_digit(10).unwrap_or(0)).unwrap_or(digit),
         })
         .collect();
-    format!("{mantissa}\u{202f}\u{d7}\u{202f}10{raised}")
+    format!("{mantissa}{zeros}\u{202f}\u{d7}\u{202f}10{raised}")
 }
 
 /// A value for people; inside of lists and maps as an expression would write it.
-fn show(value: &Value<'_>, nested: bool) -> Option<String> {
-    Some(match value {
-        Value::Null => "null".to_owned(),
+fn show(value: &Value<'_>, nested: bool, work: &Work) -> Result<Option<String>, EvalError> {
+    work.spend(2)?;
+    match value {
         Value::List(list) => {
-            let mut parts = Vec::with_capacity(list.len());
-            for value in list.iter() {
-                parts.push(show(&value.ok()?, true)?);
+            let mut out = String::from("[");
+            for (number, value) in list.iter().enumerate() {
+                let Ok(value) = value else { return Ok(None) };
+                let Some(part) = show(&value, true, work)? else { return Ok(None) };
+                work.make(part.len())?;
+                out.push_str(if number > 0 { ", " } else { "" });
+                out.push_str(&part);
             }
-            format!("[{}]", parts.join(", "))
+            out.push(']');
+            Ok(Some(out))
         }
         Value::Map(map) => {
             let mut parts = Vec::with_capacity(map.len());
             for key in map.keys() {
-                let value = map.get(&key).ok().flatten()?;
-                parts.push(format!("{}:{}", show(&key, true)?, show(&value, true)?));
+                let Some(value) = map.get(&key).ok().flatten() else { return Ok(None) };
+                let (Some(key), Some(value)) = (show(&key, true, work)?, show(&value, true, work)?) else {
+                    return Ok(None);
+                };
+                work.make(key.len() + value.len())?;
+                parts.push(format!("{key}:{value}"));
             }
             parts.sort();
-            format!("{{{}}}", parts.join(", "))
+            Ok(Some(format!("{{{}}}", parts.join(", "))))
         }
+        single => {
+            match single {
+                Value::String(text) => work.make(text.as_ref().len())?,
+                Value::Bytes(bytes) => work.make(bytes.len())?,
+                _ => {}
+            }
+            Ok(show_single(single, nested))
+        }
+    }
+}
+
+fn show_single(value: &Value<'_>, nested: bool) -> Option<String> {
+    Some(match value {
+        Value::Null => "null".to_owned(),
         Value::Type(name) => name.to_string(),
         Value::String(text) if nested => quote(text.as_ref()),
         Value::Bytes(bytes) if nested => format!("b{}", quote(&String::from_utf8_lossy(bytes))),

@@ -32,6 +32,7 @@ mod schema;
 mod time;
 mod types;
 mod value;
+mod work;
 
 pub use cost::Range;
 pub use declaration::Declaration;
@@ -39,6 +40,7 @@ pub use error::{CompileError, EvalError};
 pub use schema::{Schema, escape, is_reserved};
 pub use types::{StructType, Type};
 pub use value::{Key, List, Map, Text, Value};
+pub use work::Work;
 
 use check::Checked;
 use declare::Functions;
@@ -152,10 +154,16 @@ impl Program {
     /// Runs it with values for the variables of its environment, in their order. It ends when it costs more than the limit.
     #[must_use]
     pub fn run<'v>(&self, variables: &[Option<Value<'v>>], limit: u64) -> Outcome<'v> {
+        self.run_within(variables, limit, &Work::for_cost(limit))
+    }
+
+    /// The same for one of several runs that share what they may do.
+    #[must_use]
+    pub fn run_within<'v>(&self, variables: &[Option<Value<'v>>], limit: u64, work: &Work) -> Outcome<'v> {
         if let Some(reason) = &self.unusable {
             return Outcome { value: Err(EvalError::new(reason.clone())), cost: 0 };
         }
-        let (value, cost) = eval::run(&self.step, variables, limit);
+        let (value, cost) = eval::run(&self.step, variables, limit, work);
         Outcome { value, cost }
     }
 }

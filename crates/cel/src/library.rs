@@ -9,7 +9,7 @@ pub(crate) mod named_format;
 mod operators;
 pub(crate) mod quantity;
 pub(crate) mod semver;
-mod strings;
+pub(crate) mod strings;
 mod times;
 pub(crate) mod url;
 
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use crate::{
     EvalError,
-    value::{List, Map, Value},
+    value::{List, Map, MapEntries, Value},
+    work::Work,
 };
 
 pub(crate) type Outcome<'v> = Result<Value<'v>, EvalError>;
@@ -28,7 +29,24 @@ pub(crate) struct Builtin {
     pub(crate) name: &'static str,
     /// The one overload that can be meant, if there is only one.
     pub(crate) overload: Option<&'static str>,
-    pub(crate) run: for<'a, 'v> fn(&'a [Value<'v>]) -> Outcome<'v>,
+    run: Body,
+}
+
+#[derive(Clone, Copy)]
+enum Body {
+    /// What does no more than go once through the texts among its arguments.
+    Plain(Run),
+    /// What pays for all that it does.
+    Paying(PayingRun),
+}
+
+impl Builtin {
+    pub(crate) fn call<'v>(&self, args: &[Value<'v>], work: &Work) -> Outcome<'v> {
+        match self.run {
+            Body::Plain(run) => run(args),
+            Body::Paying(run) => run(args, work),
+        }
+    }
 }
 
 impl std::fmt::Debug for Builtin {
@@ -38,6 +56,7 @@ impl std::fmt::Debug for Builtin {
 }
 
 type Run = for<'a, 'v> fn(&'a [Value<'v>]) -> Outcome<'v>;
+type PayingRun = for<'a, 'v> fn(&'a [Value<'v>], &'a Work) -> Outcome<'v>;
 
 /// The function of a name.
 pub(crate) fn find(name: &str, overload: Option<&'static str>) -> Option<Builtin> {
@@ -45,7 +64,6 @@ pub(crate) fn find(name: &str, overload: Option<&'static str>) -> Option<Builtin
         operators::TABLE,
         convert::TABLE,
         strings::TABLE,
-        lists::TABLE,
         times::TABLE,
         ip::TABLE,
         quantity::TABLE,
@@ -55,8 +73,25 @@ pub(crate) fn find(name: &str, overload: Option<&'static str>) -> Option<Builtin
         OPTIONALS,
         SHARED,
     ];
-    let found = tables.iter().flat_map(|table| table.iter()).find(|(known, _)| *known == name);
-    found.map(|(name, run)| Builtin { name, overload, run: *run })
+    let plain = tables.iter().flat_map(|table| table.iter()).map(|(name, run)| (*name, Body::Plain(*run)));
+    let paying = [operators::PAYING, strings::PAYING, lists::PAYING, PAYING];
+    let paying = paying.into_iter().flatten().map(|(name, run)| (*name, Body::Paying(*run)));
+    let (name, run) = plain.chain(paying).find(|(known, _)| *known == name)?;
+    Some(Builtin { name, overload, run })
+}
+
+/// What calls look at before they run, to know what they cost: the characters of texts.
+pub(crate) fn look_at(args: &[Value<'_>], work: &Work) -> Result<(), EvalError> {
+    for arg in args {
+        match arg {
+            Value::String(text) => work.look_at(text.as_ref().len())?,
+            Value::Bytes(bytes) => work.look_at(bytes.len())?,
+            Value::Url(url) => work.look_at(url.length())?,
+            Value::Semver(version) => work.spend(version.parts() as u64)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A value that an operation does not exist for.
@@ -68,16 +103,31 @@ pub(crate) fn fail<'v>(message: impl Into<String>) -> Outcome<'v> {
     Err(EvalError::new(message))
 }
 
-/// Functions of one name that several libraries have.
-const SHARED: &[(&str, Run)] = &[
-    ("indexOf", |args| match args {
-        [Value::List(_), ..] => lists::index_of(args),
+/// Functions of one name that several libraries have, and those on many values.
+const PAYING: &[(&str, PayingRun)] = &[
+    ("indexOf", |args, work| match args {
+        [Value::List(_), ..] => lists::index_of(args, work),
         _ => strings::index_of(args),
     }),
-    ("lastIndexOf", |args| match args {
-        [Value::List(_), ..] => lists::last_index_of(args),
+    ("lastIndexOf", |args, work| match args {
+        [Value::List(_), ..] => lists::last_index_of(args, work),
         _ => strings::last_index_of(args),
     }),
+    ("optional.unwrap", unwrap_all),
+    ("unwrapOpt", unwrap_all),
+    ("cel.@mapInsert", |args, work| match args {
+        [Value::Map(map), Value::Map(more)] => {
+            let mut entries = MapEntries::new();
+            merge_into(&mut entries, map, work)?;
+            merge_into(&mut entries, more, work)?;
+            Ok(Value::Map(Map::Owned(Arc::new(entries))))
+        }
+        _ => no_overload(),
+    }),
+];
+
+/// Functions of one name that several libraries have.
+const SHARED: &[(&str, Run)] = &[
     ("isGreaterThan", |args| match args {
         [Value::Semver(a), Value::Semver(b)] => Ok(Value::Bool(a.compare(b).is_gt())),
         [Value::Quantity(a), Value::Quantity(b)] => Ok(Value::Bool(a.compare(b).is_gt())),
@@ -114,18 +164,12 @@ const OPTIONALS: &[(&str, Run)] = &[
         [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
         _ => no_overload(),
     }),
-    ("optional.unwrap", unwrap_all),
-    ("unwrapOpt", unwrap_all),
     ("first", |args| match args {
         [Value::List(list)] => at(list, 0),
         _ => no_overload(),
     }),
     ("last", |args| match args {
         [Value::List(list)] => at(list, list.len().wrapping_sub(1)),
-        _ => no_overload(),
-    }),
-    ("cel.@mapInsert", |args| match args {
-        [Value::Map(map), Value::Map(more)] => merged(map, more),
         _ => no_overload(),
     }),
 ];
@@ -135,8 +179,9 @@ fn at<'v>(list: &List<'v>, place: usize) -> Outcome<'v> {
     Ok(Value::Optional(found.map(Arc::new)))
 }
 
-fn unwrap_all<'v>(args: &[Value<'v>]) -> Outcome<'v> {
+fn unwrap_all<'v>(args: &[Value<'v>], work: &Work) -> Outcome<'v> {
     let [Value::List(list)] = args else { return no_overload() };
+    work.copy_values(list.len())?;
     let mut values = Vec::new();
     for value in list.iter() {
         match value? {
@@ -148,19 +193,19 @@ fn unwrap_all<'v>(args: &[Value<'v>]) -> Outcome<'v> {
     Ok(Value::list(values))
 }
 
-/// A map with the entries of another, which must be new.
-fn merged<'v>(map: &Map<'v>, more: &Map<'v>) -> Outcome<'v> {
-    let mut entries = std::collections::BTreeMap::new();
-    for source in [map, more] {
-        for key in source.keys() {
-            let Some(lookup) = key.to_key() else { return no_overload() };
-            let Some(value) = source.get(&key)? else { continue };
-            if entries.insert(lookup, (key.clone(), value)).is_some() {
-                return fail(format!("insert failed: key {} already exists", key.display()));
-            }
+/// Adds the entries of a map, which must be new.
+pub(crate) fn merge_into<'v>(entries: &mut MapEntries<'v>, more: &Map<'v>, work: &Work) -> Result<(), EvalError> {
+    work.copy_values(more.len())?;
+    for key in more.keys() {
+        look_at(std::slice::from_ref(&key), work)?;
+        let Some(lookup) = key.to_key() else { return Err(EvalError::NoSuchOverload) };
+        let Some(value) = more.get(&key)? else { continue };
+        if entries.contains_key(&lookup) {
+            return Err(EvalError::new(format!("insert failed: key {} already exists", key.display())));
         }
+        entries.insert(lookup, (key, value));
     }
-    Ok(Value::Map(Map::Owned(Arc::new(entries))))
+    Ok(())
 }
 
 fn is_zero(value: &Value<'_>) -> bool {

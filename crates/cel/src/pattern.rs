@@ -1,8 +1,11 @@
 //! Regular expressions as Go has them, with Go's errors.
 
+mod search;
 mod translate;
 
 use regex::{Regex, RegexBuilder};
+
+pub(crate) use search::Pattern;
 
 /// Patterns that would compile to more than this many bytes are refused.
 const MAX_SIZE: usize = 4 << 20;
@@ -15,8 +18,7 @@ const CACHE_SIZE: usize = 256 << 10;
 /// When it is none: in the words of Go.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = translate::translate(pattern).map_err(|error| format!("error parsing regexp: {error}"))?;
-    let built = builder(&translated, MAX_SIZE).build();
-    built.map_err(|error| format!("error parsing regexp: {}", describe(&error, pattern)))
+    builder(&translated.text, MAX_SIZE).build().map_err(|error| go_error(&error, pattern))
 }
 
 /// About how many bytes a compiled pattern takes; at least as many as a text that is no pattern is taken for.
@@ -25,7 +27,7 @@ pub fn size(pattern: &str) -> usize {
     let Ok(translated) = translate::translate(pattern) else { return SMALLEST };
     let mut size = SMALLEST;
     while size < MAX_SIZE {
-        match builder(&translated, size).build() {
+        match builder(&translated.text, size).build() {
             Err(regex::Error::CompiledTooBig(_)) => size *= 4,
             _ => break,
         }
@@ -40,6 +42,10 @@ fn builder(translated: &str, size: usize) -> RegexBuilder {
     let mut builder = RegexBuilder::new(translated);
     builder.size_limit(size).dfa_size_limit(CACHE_SIZE).nest_limit(200);
     builder
+}
+
+fn go_error(error: &regex::Error, pattern: &str) -> String {
+    format!("error parsing regexp: {}", describe(error, pattern))
 }
 
 /// What Go would say; what is wrong is between backquotes.

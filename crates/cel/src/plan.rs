@@ -7,7 +7,7 @@ use crate::{
     check::Checked,
     declare,
     library::{self, Builtin},
-    pattern,
+    pattern::Pattern,
     value::{Text, Value, type_value},
 };
 
@@ -34,11 +34,15 @@ pub(crate) enum Step {
     OrElse(Box<Step>, Box<Step>),
     OrValue(Box<Step>, Box<Step>),
     /// A text against a pattern that is known.
-    Matches(Box<Step>, Box<regex::Regex>, u64),
+    Matches(Box<Step>, Box<Pattern>, u64),
     /// One more element for the list that a loop carries along.
     Append(usize, Box<Step>),
     /// One more entry for the map that a loop carries along.
     Insert(usize, Box<Step>, Box<Step>),
+    /// The entries of a map for the one that a loop carries along.
+    Merge(usize, Box<Step>),
+    /// A call that looks for a pattern that is known.
+    Search(Builtin, Vec<Step>, Box<Pattern>),
     Call(Builtin, Vec<Step>),
     List(Vec<(Step, bool)>),
     Map(Vec<(Step, Step, bool)>),
@@ -134,15 +138,13 @@ impl Planner<'_> {
                 let place = self.locals.iter().rposition(|local| local == "__result__").unwrap_or_default();
                 Step::Insert(place, self.boxed(key)?, self.boxed(value)?)
             }
+            ("cel.@mapInsert", [carried, more]) if self.is_carried(carried) => {
+                let place = self.locals.iter().rposition(|local| local == "__result__").unwrap_or_default();
+                Step::Merge(place, self.boxed(more)?)
+            }
             ("matches", [text, pattern]) if pattern.as_string().is_some() => {
                 let pattern = pattern.as_string().unwrap_or_default();
-                let compiled = Box::new(pattern::compile(pattern)?);
-                Step::Matches(self.boxed(text)?, compiled, pattern.chars().count() as u64)
-            }
-            ("find" | "findAll", [_, pattern, ..])
-                if pattern.as_string().is_some_and(|text| pattern::compile(text).is_err()) =>
-            {
-                return Err(pattern::compile(pattern.as_string().unwrap_or_default()).err().unwrap_or_default());
+                Step::Matches(self.boxed(text)?, compiled(pattern)?, pattern.chars().count() as u64)
             }
             (function, all) => {
                 let overload = match self.checked.overloads.get(&expr.id).map(Vec::as_slice) {
@@ -151,9 +153,13 @@ impl Planner<'_> {
                 };
                 let steps = all.iter().map(|arg| self.step(arg)).collect::<Result<_, _>>()?;
                 // What asks for the rights of a user can be written down, but nothing here answers it.
-                match library::find(function, overload) {
-                    Some(builtin) => Step::Call(builtin, steps),
-                    None => Step::Unanswered,
+                let Some(builtin) = library::find(function, overload) else { return Ok(Step::Unanswered) };
+                match (function, all) {
+                    ("find" | "findAll", [_, pattern, ..]) if pattern.as_string().is_some() => {
+                        let pattern = compiled(pattern.as_string().unwrap_or_default())?;
+                        Step::Search(builtin, steps, pattern)
+                    }
+                    _ => Step::Call(builtin, steps),
                 }
             }
         })
@@ -180,6 +186,12 @@ impl Planner<'_> {
         let two_variables = fold.variable2.is_some();
         Ok(Step::Fold(Box::new(Loop { range, two_variables, first_local, init, condition, step, result })))
     }
+}
+
+/// A pattern that an expression writes down is compiled once, with the expression.
+fn compiled(pattern: &str) -> Result<Box<Pattern>, String> {
+    let Ok(compiled) = Pattern::compile(pattern, |_| Ok::<_, std::convert::Infallible>(()));
+    compiled.map(Box::new)
 }
 
 fn constant(literal: &Literal) -> Value<'static> {

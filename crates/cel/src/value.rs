@@ -1,5 +1,7 @@
 //! Values while an expression runs. What comes from an object is not copied: it is a view of its JSON.
 
+mod list;
+
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value as Json;
@@ -7,9 +9,10 @@ use serde_json::Value as Json;
 use crate::{
     EvalError,
     library::{ip::Cidr, named_format::NamedFormat, quantity::Quantity, semver::Semver, url::Url},
-    schema::{ListType, Schema},
+    schema::Schema,
     time,
     types::Type,
+    work::Work,
 };
 
 /// What an expression works with and comes to.
@@ -91,11 +94,14 @@ pub enum Map<'v> {
     /// Of an object, with its schema if there is one.
     Json(&'v serde_json::Map<String, Json>, Option<&'v Schema>),
     /// Made.
-    Owned(Arc<BTreeMap<Key, (Value<'v>, Value<'v>)>>),
+    Owned(Arc<MapEntries<'v>>),
 }
 
+/// The keys and values of a map that was made, by what they are looked up by.
+pub(crate) type MapEntries<'v> = BTreeMap<Key, (Value<'v>, Value<'v>)>;
+
 /// What maps are looked up by; whole numbers are the same whatever their type.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// `true` or `false`
     Bool(bool),
@@ -246,18 +252,19 @@ impl<'v> Value<'v> {
 
     /// Whether two values are equal. Numbers of different types are compared by what they stand for; values of other
     /// different types are not equal.
-    pub(crate) fn equals(&self, other: &Value<'_>) -> Result<bool> {
+    pub(crate) fn equals(&self, other: &Value<'_>, work: &Work) -> Result<bool> {
+        work.spend(1)?;
         Ok(match (self, other) {
             (Self::Null, Value::Null) => true,
             (Self::Bool(a), Value::Bool(b)) => a == b,
-            (Self::String(a), Value::String(b)) => a.as_ref() == b.as_ref(),
-            (Self::Bytes(a), Value::Bytes(b)) => a == b,
+            (Self::String(a), Value::String(b)) => same(a.as_ref().as_bytes(), b.as_ref().as_bytes(), work)?,
+            (Self::Bytes(a), Value::Bytes(b)) => same(a, b, work)?,
             (Self::Duration(a), Value::Duration(b)) => a == b,
             (Self::Timestamp(a), Value::Timestamp(b)) => a == b,
-            (Self::List(a), Value::List(b)) => return a.equals(b),
-            (Self::Map(a), Value::Map(b)) => return a.equals(b),
+            (Self::List(a), Value::List(b)) => return a.equals(b, work),
+            (Self::Map(a), Value::Map(b)) => return a.equals(b, work),
             (Self::Optional(a), Value::Optional(b)) => match (a, b) {
-                (Some(a), Some(b)) => return a.equals(b),
+                (Some(a), Some(b)) => return a.equals(b, work),
                 (None, None) => true,
                 _ => false,
             },
@@ -268,7 +275,7 @@ impl<'v> Value<'v> {
             (Self::Quantity(a), Value::Quantity(b)) => a == b,
             (Self::Semver(a), Value::Semver(b)) => a.compare(b) == Ordering::Equal,
             (Self::Format(a), Value::Format(b)) => a == b,
-            (Self::Opaque(a), Value::Opaque(b)) => a == b,
+            (Self::Opaque(a), Value::Opaque(b)) => return json_equals(a, b, work),
             _ => self.compare_numbers(other) == Some(Some(Ordering::Equal)),
         })
     }
@@ -346,116 +353,53 @@ fn compare_double(double: f64, number: i128) -> Option<Ordering> {
     Some((whole as i128).cmp(&number).then_with(|| double.partial_cmp(&whole).unwrap_or(Ordering::Equal)))
 }
 
-impl<'v> List<'v> {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Json(list, _) => list.len(),
-            Self::Owned(list) => list.len(),
-        }
-    }
-
-    pub(crate) fn get(&self, at: usize) -> Result<Value<'v>> {
-        match self {
-            Self::Json(list, schema) => {
-                let json = list.get(at).ok_or_else(|| EvalError::new(format!("index out of bounds: {at}")))?;
-                match schema.and_then(|schema| schema.items.as_deref()) {
-                    Some(items) => items.view(json),
-                    None => Ok(Value::from_json(json)),
-                }
-            }
-            Self::Owned(list) => {
-                list.get(at).cloned().ok_or_else(|| EvalError::new(format!("index out of bounds: {at}")))
-            }
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<Value<'v>>> {
-        (0..self.len()).map(move |at| self.get(at))
-    }
-
-    fn list_type(&self) -> ListType<'v> {
-        match self {
-            Self::Json(_, Some(schema)) => schema.list_type(),
-            _ => ListType::Atomic,
-        }
-    }
-
-    /// Lists of objects by key, and sets, are equal in any order.
-    fn equals(&self, other: &List<'_>) -> Result<bool> {
-        if self.len() != other.len() {
-            return Ok(false);
-        }
-        match self.list_type() {
-            ListType::Atomic => {
-                for (mine, others) in self.iter().zip(other.iter()) {
-                    if !mine?.equals(&others?)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            ListType::Set => {
-                let mine: Vec<Value<'_>> = self.iter().collect::<Result<_>>()?;
-                other.iter().try_fold(true, |equal, value| Ok(equal && contains(&mine, &value?)?))
-            }
-            ListType::Map(keys) => {
-                let mine: Vec<Value<'_>> = self.iter().collect::<Result<_>>()?;
-                for value in other.iter() {
-                    let value = value?;
-                    let key = entry_key(&value, keys)?;
-                    let mut found = false;
-                    for candidate in &mine {
-                        if entry_key(candidate, keys)? == key {
-                            found = candidate.equals(&value)?;
-                            break;
-                        }
-                    }
-                    if !found {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-        }
-    }
-
-    /// One list after another; sets and lists by key are merged.
-    pub(crate) fn joined(&self, other: &List<'v>) -> Result<List<'v>> {
-        let mut elements: Vec<Value<'v>> = self.iter().collect::<Result<_>>()?;
-        let list_type = self.list_type();
-        for value in other.iter() {
-            let value = value?;
-            match list_type {
-                ListType::Set if contains(&elements, &value)? => {}
-                ListType::Map(keys) => {
-                    let key = entry_key(&value, keys)?;
-                    let same =
-                        elements.iter().position(|element| entry_key(element, keys).is_ok_and(|other| other == key));
-                    match same {
-                        Some(at) => elements[at] = value,
-                        None => elements.push(value),
-                    }
-                }
-                _ => elements.push(value),
-            }
-        }
-        Ok(List::Owned(Arc::new(elements)))
+fn pay_for_key(value: &Value<'_>, work: &Work) -> Result<()> {
+    match value {
+        Value::String(text) => work.make(text.as_ref().len()),
+        _ => work.spend(2),
     }
 }
 
-fn contains(list: &[Value<'_>], wanted: &Value<'_>) -> Result<bool> {
-    for value in list {
-        if value.equals(wanted)? {
-            return Ok(true);
-        }
+fn same(a: &[u8], b: &[u8], work: &Work) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
     }
-    Ok(false)
+    work.look_at(a.len())?;
+    Ok(a == b)
 }
 
-/// The values of the key fields of an object in a list by key.
-fn entry_key(value: &Value<'_>, keys: &[String]) -> Result<Vec<Option<Json>>> {
-    let Value::Map(map) = value else { return Err(EvalError::NoSuchOverload) };
-    keys.iter().map(|key| Ok(map.get_str(key)?.and_then(|value| value.to_json()))).collect()
+fn json_equals(a: &Json, b: &Json, work: &Work) -> Result<bool> {
+    work.spend(1)?;
+    match (a, b) {
+        (Json::String(a), Json::String(b)) => same(a.as_bytes(), b.as_bytes(), work),
+        (Json::Array(a), Json::Array(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (a, b) in a.iter().zip(b) {
+                if !json_equals(a, b, work)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Json::Object(a), Json::Object(b)) => json_maps_equal(a, b, work),
+        _ => Ok(a == b),
+    }
+}
+
+fn json_maps_equal(a: &serde_json::Map<String, Json>, b: &serde_json::Map<String, Json>, work: &Work) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (key, value) in a {
+        work.look_at(key.len())?;
+        match b.get(key) {
+            Some(other) if json_equals(value, other, work)? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 impl<'v> Map<'v> {
@@ -494,7 +438,7 @@ impl<'v> Map<'v> {
         }
     }
 
-    fn equals(&self, other: &Map<'_>) -> Result<bool> {
+    fn equals(&self, other: &Map<'_>, work: &Work) -> Result<bool> {
         if self.len() != other.len() {
             return Ok(false);
         }
@@ -502,12 +446,14 @@ impl<'v> Map<'v> {
         if let (Self::Json(mine, Some(schema)), Map::Json(others, Some(_))) = (self, other)
             && schema.hides_any(mine)
         {
-            return Ok(mine == others);
+            return json_maps_equal(mine, others, work);
         }
+        work.copy_values(self.len())?;
         for key in self.keys() {
+            pay_for_key(&key, work)?;
             let (mine, others) = (self.get(&key)?, other.get(&key)?);
             let equal = match (mine, others) {
-                (Some(mine), Some(others)) => mine.equals(&others)?,
+                (Some(mine), Some(others)) => mine.equals(&others, work)?,
                 (None, None) => true,
                 _ => false,
             };

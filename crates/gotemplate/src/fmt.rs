@@ -9,7 +9,7 @@ mod text;
 
 use crate::value::{Data, Value};
 pub(crate) use buffer::{Buffer, TooLong};
-pub(crate) use format::printf;
+pub(crate) use format::{printf, steps};
 use spec::Spec;
 
 /// The values one after the other, with a blank between two when neither is a string.
@@ -17,6 +17,9 @@ pub(crate) fn print(values: &[Value<'_>], limit: usize) -> Result<Vec<u8>, TooLo
     let mut printer = Printer::new(limit);
     let mut after_string = true;
     for value in values {
+        if printer.out.overflowed() {
+            break;
+        }
         let is_string = matches!(value, Value::Str(_));
         if !is_string && !after_string {
             printer.out.push(b' ');
@@ -31,6 +34,9 @@ pub(crate) fn print(values: &[Value<'_>], limit: usize) -> Result<Vec<u8>, TooLo
 pub(crate) fn println(values: &[Value<'_>], limit: usize) -> Result<Vec<u8>, TooLong> {
     let mut printer = Printer::new(limit);
     for (i, value) in values.iter().enumerate() {
+        if printer.out.overflowed() {
+            break;
+        }
         if i > 0 {
             printer.out.push(b' ');
         }
@@ -75,6 +81,9 @@ impl Printer {
             if self.spec.go_syntax { ("map[string]string{", ", ", b'}') } else { ("map[", " ", b']') };
         self.out.push_str(open);
         for (i, (key, element)) in data.iter().enumerate() {
+            if self.out.overflowed() {
+                return;
+            }
             if i > 0 {
                 self.out.push_str(separator);
             }

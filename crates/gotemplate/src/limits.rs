@@ -11,7 +11,7 @@ pub struct Limits {
     /// How deep actions, parentheses and template calls may stand in one another.
     pub nesting: usize,
     /// How many nodes, commands, arguments and iterations may be worked off. A function call counts as four, and as one more
-    /// for every 64 bytes of the strings it is given.
+    /// for every 64 bytes of the strings it is given; a verb of `printf` counts as one, or as sixteen beside numbers with a point.
     pub steps: u64,
     /// How many bytes may be produced: the output and every string that a function makes on the way.
     pub output_bytes: usize,

@@ -59,6 +59,19 @@ fn output_is_counted_with_what_is_made_on_the_way() {
     check(r#"{{range 1000}}{{$x := html (printf "%9999s" "<")}}{{end}}"#, error);
 }
 
+/// Each of these formats has 10,000 verbs for the same text or number: all but the first few, which use up the output, are left alone.
+#[test]
+fn verbs_are_counted() {
+    let verbs = |verb: &str| verb.repeat(10_000);
+    let error = "the limit of 1048576 bytes of output is exceeded";
+    for verb in ["%[1]q", "%[1]x", "%[1]#q", "%[1]+q", "% [1]X"] {
+        check(&format!("{{{{printf {:?} {:?}}}}}", verbs(verb), "x".repeat(100_000)), error);
+    }
+    let error = "the limit of 50000 steps is exceeded";
+    check(&format!("{{{{printf {:?} 0.5}}}}", verbs("%[1].800g")), error);
+    check(&format!("{{{{printf {:?} 1}}}}", verbs("%[1]d").repeat(6)), error);
+}
+
 #[test]
 fn a_small_output_limit_is_exact() {
     let limits = Limits { output_bytes: 10, ..Limits::default() };

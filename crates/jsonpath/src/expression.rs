@@ -52,8 +52,9 @@ impl Expression {
     /// All that the expression leads to in a value.
     ///
     /// # Errors
-    /// When an index is out of bounds, or something is compared that cannot be.
+    /// When an index is out of bounds, something is compared that cannot be, or the way leads through the same values again and
+    /// again.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-        find::all(vec![Cow::Borrowed(value)], &self.steps)
+        find::Search::of(value).all(vec![Cow::Borrowed(value)], &self.steps)
     }
 }

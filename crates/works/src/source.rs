@@ -1,12 +1,13 @@
 //! The source's end of the conversation: messages in; messages and effects out.
 
+mod deferred;
 mod ledger;
 mod resync;
 mod send;
 mod status;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -14,18 +15,17 @@ use std::{
 use jiff::Timestamp;
 use orrery_api::work::ManifestWorkStatus;
 
-pub use self::ledger::{ClusterRecord, Ledger, Record, StatusRecord, WorkRecord};
+use self::deferred::Deferred;
+pub use self::ledger::{ClusterRecord, Ledger, Record, Renewed, StatusRecord, WorkRecord};
 use crate::{
     Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, ResourceId, Sealed, Sequence,
-    SourceId, SpecResync, Status, StatusHash, Version, clock::later, entropy::Entropy,
+    SourceId, Status, StatusHash, Version, clock::later, entropy::Entropy,
 };
 
 /// A version that is further above ours than this is not believed: no store is that old a copy of another.
 const MAX_LEAP: i64 = 1 << 20;
 /// A second proof of a rollback this soon after a new epoch only raises the one counter.
 const EPOCH_PAUSE: Duration = Duration::from_secs(600);
-/// Resync requests kept while the source is loading; agents ask again, so a lost one only costs time.
-const MAX_DEFERRED: usize = 10_000;
 /// Unknown works that wait for a person, per cluster; further ones are found again by the next resync.
 const MAX_HELD: usize = 10_000;
 
@@ -95,12 +95,24 @@ pub enum Effect {
         /// The works.
         ids: Vec<ResourceId>,
     },
-    /// A cluster proved that the store was rolled back; the source goes on in a new epoch.
+    /// A cluster proved that the store was rolled back. The source goes on in a new epoch: towards that cluster, because nobody
+    /// should have to believe one cluster about another, and towards all when a second one has proved it.
     RolledBack {
         /// The cluster.
         cluster: ClusterName,
         /// The work that has a version which was never assigned.
         id: ResourceId,
+    },
+    /// A work is larger than the broker takes. It is tried again, like all that no status confirms.
+    TooLarge {
+        /// Which work.
+        id: ResourceId,
+        /// Its version.
+        version: Version,
+        /// The bytes of its event.
+        bytes: usize,
+        /// The most that the broker takes.
+        most: usize,
     },
     /// A message was ignored because it is not credible.
     Ignored {
@@ -192,7 +204,7 @@ enum Phase {
     /// The works are being put again after a start. Requests wait, because "I have none" would be a lie, and statuses are not
     /// looked at, because nobody knows yet whose they are: clusters are asked for them when everything is known.
     Loading {
-        deferred: VecDeque<(Dialect, SpecResync)>,
+        deferred: Deferred,
         connected: bool,
     },
     Ready,
@@ -209,6 +221,8 @@ struct Cluster {
     republish_pause: Duration,
     /// Where the last batch ended.
     republished: Option<ResourceId>,
+    /// When it got an epoch of its own, if it did since the start.
+    renewed_at: Option<Timestamp>,
     /// Works the cluster has and the source does not know, waiting for a person.
     held: BTreeMap<ResourceId, Version>,
     wants_status: bool,
@@ -242,7 +256,7 @@ impl Source {
             config,
             epoch,
             epoch_since: None,
-            phase: Phase::Loading { deferred: VecDeque::new(), connected: false },
+            phase: Phase::Loading { deferred: Deferred::default(), connected: false },
             clusters: BTreeMap::new(),
             works: HashMap::new(),
             entropy,
@@ -289,6 +303,12 @@ impl Source {
     /// The epoch of the store.
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
+    }
+
+    /// The epoch of the store as a cluster is told it.
+    pub fn epoch_of(&self, cluster: &ClusterName) -> &Epoch {
+        let renewed = self.clusters.get(cluster).and_then(|cluster| cluster.record.renewed.as_ref());
+        renewed.filter(|renewed| renewed.instead_of == self.epoch).map_or(&self.epoch, |renewed| &renewed.epoch)
     }
 
     /// The version of a work that is wanted.
@@ -415,7 +435,7 @@ impl Source {
             }
             self.changed(&id, Cause::Updated, now);
         }
-        for (dialect, request) in deferred {
+        for (dialect, request) in deferred.into_requests() {
             self.answer(dialect, request, now);
         }
         if connected {
@@ -499,7 +519,7 @@ impl Source {
 
     /// A person agrees that a cluster loses the works it has and the source does not know.
     pub fn agree(&mut self, name: &ClusterName, now: Timestamp) -> Vec<Effect> {
-        let epoch = self.epoch.clone();
+        let epoch = self.epoch_of(name).clone();
         let cluster = self.cluster(name, now);
         cluster.record.agreed = Some(epoch);
         let held = std::mem::take(&mut cluster.held);
@@ -525,6 +545,7 @@ impl Source {
             republish_at: later(now, pause),
             republish_pause: pause,
             republished: None,
+            renewed_at: None,
             held: BTreeMap::new(),
             wants_status: false,
         })

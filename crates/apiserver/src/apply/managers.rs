@@ -2,7 +2,10 @@
 
 mod fields;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet, hash_map},
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -28,7 +31,7 @@ pub(crate) struct Entry {
 }
 
 /// What tells managers apart. One who updates is another in each version; one who applies is not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
@@ -38,7 +41,7 @@ pub(crate) struct Manager {
 }
 
 /// How a manager came to own fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operation {
     Apply,
     Update,
@@ -105,37 +108,40 @@ impl Operation {
 impl Managers {
     /// Reads the list of an object; `None` if it is not one that a server could have written.
     pub(crate) fn read(list: Option<&Value>) -> Option<Self> {
-        let mut managers = Self::default();
-        let entries = match list {
-            None | Some(Value::Null) => return Some(managers),
-            Some(Value::Array(entries)) => entries,
-            Some(_) => return None,
-        };
-        for entry in entries {
-            managers.put(Entry::read(entry)?);
+        match list {
+            None | Some(Value::Null) => Some(Self::default()),
+            Some(Value::Array(entries)) => Self::of(entries.iter().map(Entry::read)),
+            Some(_) => None,
         }
-        Some(managers)
     }
 
     /// Reads the text of a list that was stored; an empty text is none.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::default());
+        }
+        let entries: Vec<EntryText<'_>> = serde_json::from_slice(text).ok()?;
+        Self::of(entries.into_iter().map(|entry| {
+            let fields = entry.fields.map_or_else(Fields::default, |text| Fields::stored(text.get()));
+            entry.understood(fields)
+        }))
+    }
+
+    /// The managers of some entries; of those of one manager the last counts.
+    fn of(entries: impl Iterator<Item = Option<Entry>>) -> Option<Self> {
         let mut managers = Self::default();
-        if !text.is_empty() {
-            let entries: Vec<EntryText<'_>> = serde_json::from_slice(text).ok()?;
-            for entry in entries {
-                let fields = entry.fields.map_or_else(Fields::default, |text| Fields::stored(text.get()));
-                managers.put(entry.understood(fields)?);
+        let mut places: HashMap<Manager, usize> = HashMap::new();
+        for entry in entries {
+            let entry = entry?;
+            match places.entry(entry.id.clone()) {
+                hash_map::Entry::Occupied(place) => managers.entries[*place.get()] = entry,
+                hash_map::Entry::Vacant(place) => {
+                    place.insert(managers.entries.len());
+                    managers.entries.push(entry);
+                }
             }
         }
         Some(managers)
-    }
-
-    /// Adds an entry; of those of one manager the last counts.
-    fn put(&mut self, entry: Entry) {
-        match self.entries.iter_mut().find(|known| known.id == entry.id) {
-            Some(known) => *known = entry,
-            None => self.entries.push(entry),
-        }
     }
 
     /// The list of an object; none if there are no managers.
@@ -212,32 +218,48 @@ impl Managers {
 
     /// Puts the oldest updaters of a version together until there are not too many.
     pub(crate) fn fold_oldest(&mut self) {
-        let updaters = self.entries.iter().filter(|entry| entry.id.operation == Operation::Update);
-        let mut updaters: Vec<Manager> = {
-            let mut sorted: Vec<&Entry> = updaters.collect();
-            sorted.sort_by_cached_key(|entry| (entry.time.clone(), entry.id.order()));
-            sorted.into_iter().map(|entry| entry.id.clone()).collect()
-        };
-        let mut count = updaters.len();
-        let mut oldest: Vec<Manager> = Vec::new();
-        for id in updaters.drain(..) {
-            if count <= MAX_UPDATERS {
-                return;
+        let is_updater = |at: &usize| self.entries[*at].id.operation == Operation::Update;
+        let mut updaters: Vec<usize> = (0..self.entries.len()).filter(is_updater).collect();
+        let mut surplus = updaters.len().saturating_sub(MAX_UPDATERS);
+        if surplus == 0 {
+            return;
+        }
+        updaters.sort_by_cached_key(|at| (self.entries[*at].time.clone(), self.entries[*at].id.order()));
+        let places: HashMap<&Manager, usize> =
+            self.entries.iter().enumerate().map(|(at, entry)| (&entry.id, at)).collect();
+        let mut oldest: HashMap<&str, usize> = HashMap::new();
+        // Of each version those who are put together, the oldest first.
+        let mut folds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for at in updaters {
+            if surplus == 0 {
+                break;
             }
-            let Some(first) = oldest.iter().find(|first| first.version == id.version) else {
-                oldest.push(id);
+            let id = &self.entries[at].id;
+            let Some(first) = oldest.get(id.version.as_str()) else {
+                oldest.insert(&id.version, at);
                 continue;
             };
             let bucket = Manager::updater(ANCIENT, &id.version, "");
-            if id == bucket {
+            if *id == bucket {
                 continue;
             }
-            let held = if self.get(&bucket).is_some() { bucket.clone() } else { first.clone() };
-            let (Some(held), Some(merged)) = (self.take(&held), self.take(&id)) else { continue };
-            let fields = held.fields.union(&merged.fields).into();
-            self.set(Entry { id: bucket, fields, ..merged });
-            count -= 1;
+            let fold = folds.entry(&id.version);
+            fold.or_insert_with(|| vec![places.get(&bucket).copied().unwrap_or(*first)]).push(at);
+            surplus -= 1;
         }
+        let together = |(version, fold): (&&str, &Vec<usize>)| {
+            let fields = FieldSet::union_of(fold.iter().map(|at| (*self.entries[*at].fields).clone()).collect()).into();
+            let last = fold.last().map(|at| self.entries[*at].clone())?;
+            Some(Entry { id: Manager::updater(ANCIENT, version, ""), fields, ..last })
+        };
+        let made: Vec<Entry> = folds.iter().filter_map(together).collect();
+        let gone: HashSet<usize> = folds.into_values().flatten().collect();
+        let mut at = 0;
+        self.entries.retain(|_| {
+            at += 1;
+            !gone.contains(&(at - 1))
+        });
+        self.entries.extend(made);
     }
 
     /// Takes an entry out.
@@ -391,6 +413,35 @@ mod tests {
         assert_eq!(Managers::read(Some(&json!([]))), Some(Managers::default()));
         assert!(is_reset(Some(&json!([]))) && is_reset(Some(&json!([{}]))));
         assert!(!is_reset(None) && !is_reset(Some(&Value::Null)) && !is_reset(Some(&json!([{"manager": "a"}]))));
+    }
+
+    /// Each of these was once looked for among all the others, and what was put together was copied for each.
+    #[test]
+    fn very_many_updaters_are_put_together_at_once() {
+        let name = |at: usize| format!("m{at:05}");
+        let updater = |at: usize| entry(&name(at), "Update", "2026-01-01T00:00:00Z", json!({format!("f:{at:05}"): {}}));
+        let list: Vec<Value> = (0..30_000).map(updater).collect();
+        let mut managers = Managers::read(Some(&Value::from(list))).unwrap();
+        managers.fold_oldest();
+        assert_eq!(managers.entries().len(), MAX_UPDATERS);
+        let folded = managers.get(&Manager::updater(ANCIENT, "v1", "")).unwrap();
+        assert_eq!(folded.fields.paths().len(), 30_000 - MAX_UPDATERS + 1);
+    }
+
+    #[test]
+    fn what_was_put_together_before_grows() {
+        let time = |second: usize| format!("2026-01-01T00:00:{second:02}Z");
+        let list: Vec<Value> = (0..12)
+            .map(|at| entry(&format!("m{at}"), "Update", &time(at), json!({format!("f:{at}"): {}})))
+            .chain([entry(ANCIENT, "Update", &time(5), json!({"f:x": {}}))])
+            .collect();
+        let mut managers = Managers::read(Some(&Value::from(list))).unwrap();
+        managers.fold_oldest();
+        assert_eq!(managers.entries().len(), MAX_UPDATERS);
+        let folded = managers.get(&Manager::updater(ANCIENT, "v1", "")).unwrap();
+        assert_eq!(folded.fields.to_json(), json!({"f:1": {}, "f:2": {}, "f:3": {}, "f:x": {}}));
+        assert_eq!(folded.time, Some(time(3)));
+        assert!(managers.get(&Manager::updater("m0", "v1", "")).is_some(), "the oldest stays beside it");
     }
 
     #[test]

@@ -98,6 +98,18 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
+    /// What is in any of some sets. Two at a time, so that none is copied more often than their number has digits.
+    pub(crate) fn union_of(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let pair = |pair: &[Self]| match pair {
+                [one, other] => one.union(other),
+                rest => rest.first().cloned().unwrap_or_default(),
+            };
+            sets = sets.chunks(2).map(pair).collect();
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// What is in both sets.
     #[must_use]
     pub(crate) fn intersection(&self, other: &Self) -> Self {

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     apply::{TypeRef, Types},
+    aside::aside,
     field::{FieldError, FieldErrorKind, Path},
 };
 use node::Node;
@@ -151,7 +152,8 @@ impl Structural {
             errors.push(FieldError { field: "<nil>".to_owned(), kind: FieldErrorKind::Invalid, body });
             return Verdict { errors, warnings: Vec::new() };
         }
-        let verdict = self.rules.validate(new, old);
+        let quick = self.rules.validate_quickly(new, old);
+        let verdict = quick.unwrap_or_else(|| aside(|| self.rules.validate(new, old)));
         errors.extend(verdict.failures.iter().map(|failure| told(failure, "")));
         let warnings = verdict.warnings.iter().map(|failure| told(failure, "").to_string()).collect();
         Verdict { errors, warnings }

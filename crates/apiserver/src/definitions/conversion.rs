@@ -9,13 +9,22 @@
 //! # Guarantees
 //!
 //! - A server that does not answer costs its caller [`Config::conversion_timeout`](crate::Config), and no thread.
-//! - Only so many conversions are under way at once, and of each server only a part of them: those who wait for one that
-//!   hangs do not keep others waiting.
+//! - Only so many conversions are under way at once, and of each server and each space only a part of them. Besides those, each
+//!   space has one turn of its own, which nobody can take from it: a space whose servers hang does not keep others waiting.
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
+use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
 use super::webhook::Webhook;
 use crate::{server::Shared, status::Status};
@@ -28,12 +37,48 @@ const TOGETHER: usize = 500;
 /// Who may ask servers.
 pub(crate) struct Turns {
     all: Semaphore,
+    /// How many of all turns one space may have.
+    share: usize,
+    spaces: Mutex<HashMap<Box<str>, Weak<Share>>>,
     patience: Duration,
 }
 
+/// The turns of one space.
+struct Share {
+    own: Semaphore,
+    of_all: Semaphore,
+}
+
+/// Spaces that no longer wait are forgotten when there are so many.
+const SWEEP: usize = 64;
+
 impl Turns {
     pub(crate) fn new(at_once: usize, patience: Duration) -> Self {
-        Self { all: Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS)), patience }
+        let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
+        Self { all: Semaphore::new(at_once), share: at_once.div_ceil(2), spaces: Mutex::default(), patience }
+    }
+
+    fn of(&self, space: &str) -> Arc<Share> {
+        let mut spaces = self.spaces.lock();
+        if let Some(share) = spaces.get(space).and_then(Weak::upgrade) {
+            return share;
+        }
+        if spaces.len() >= SWEEP && spaces.len() == spaces.capacity() {
+            spaces.retain(|_, share| share.strong_count() > 0);
+        }
+        let share = Arc::new(Share { own: Semaphore::new(1), of_all: Semaphore::new(self.share) });
+        spaces.insert(space.into(), Arc::downgrade(&share));
+        share
+    }
+
+    /// Waits for a turn: the space's own, or one of all.
+    async fn turn<'t>(&'t self, share: &'t Share) -> [Option<SemaphorePermit<'t>>; 2] {
+        let of_all = async { [share.of_all.acquire().await.ok(), self.all.acquire().await.ok()] };
+        tokio::select! {
+            biased;
+            own = share.own.acquire() => [own.ok(), None],
+            both = of_all => both,
+        }
     }
 }
 
@@ -68,8 +113,12 @@ impl Question {
     }
 }
 
-/// Makes a decision with all conversions it needs. It may be made several times, and must come to the same each time.
-pub(crate) async fn settled<T>(shared: &Shared, mut decide: impl FnMut() -> Result<T, Status>) -> Result<T, Status> {
+/// Makes a decision in a space with all conversions it needs. It may be made several times, and must come to the same each time.
+pub(crate) async fn settled<T>(
+    shared: &Shared,
+    space: &str,
+    mut decide: impl FnMut() -> Result<T, Status>,
+) -> Result<T, Status> {
     let mut known = Known::default();
     for _ in 0..ROUNDS {
         let decided = known.run(&mut decide);
@@ -77,9 +126,10 @@ pub(crate) async fn settled<T>(shared: &Shared, mut decide: impl FnMut() -> Resu
             return decided;
         }
         drop(decided);
+        let share = shared.definitions.turns().of(space);
         for wanted in std::mem::take(&mut known.wanted) {
             // Few decisions need it, and it is large.
-            Box::pin(known.ask(wanted, shared.definitions.turns())).await?;
+            Box::pin(known.ask(wanted, shared.definitions.turns(), &share)).await?;
         }
     }
     Err(Status::internal("conversion does not come to an end"))
@@ -130,13 +180,13 @@ impl Known {
         }
     }
 
-    async fn ask(&mut self, wanted: Wanted, turns: &Turns) -> Result<(), Status> {
+    async fn ask(&mut self, wanted: Wanted, turns: &Turns, share: &Share) -> Result<(), Status> {
         let Wanted { webhook, named, version, objects } = wanted;
         for objects in objects.chunks(TOGETHER) {
             let asked = async {
                 // Its own turn first: who waits for a server that hangs waits with others who do.
                 let _own = webhook.turns.acquire().await;
-                let _turn = turns.all.acquire().await;
+                let _turn = turns.turn(share).await;
                 webhook.convert(objects, &named, &version, turns.patience).await
             };
             let answers = timeout(turns.patience, asked).await;

@@ -43,6 +43,7 @@ use order::Check;
 
 use super::{expressions, service_ranges, shown};
 use crate::{
+    aside::aside,
     custom::definition,
     definitions,
     field::{FieldError, Path},
@@ -97,7 +98,7 @@ pub(super) fn create(resource: &Resource, written: &Resource, object: &Value) ->
     }
     rules::of(written, object, None, &mut errors);
     if definitions::is_definition(resource) {
-        errors.extend(definition::validate_create(object));
+        errors.extend(aside(|| definition::validate_create(object)));
     }
     if errors.is_empty() {
         metadata::common(resource, object, &mut errors);
@@ -151,12 +152,13 @@ pub(super) fn update(
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
             Check::Resize => resize::check(new, old, &mut errors),
+            Check::Ephemeral => pod_changes::ephemeral(new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),
         }
     }
     if definitions::is_definition(resource) {
         errors.extend(match subresource {
-            None => definition::validate_update(new, old),
+            None => aside(|| definition::validate_update(new, old)),
             Some(_) => definition::validate_status(new, old),
         });
     }

@@ -2,9 +2,11 @@
 
 mod order;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use self::order::{deduplicate, index_of, reorder, split_by};
+use self::order::{Places, deduplicate, reorder, split_by};
 use crate::{
     gotext,
     schema::{Field, Schemas, Shape, StructRef, Type},
@@ -189,7 +191,8 @@ impl<'a> Merger<'a> {
         let maps = has_maps(target, patch)?;
         let key = field.merge_key.as_deref();
         if !maps && deletes {
-            target.retain(|item| !patch.contains(item));
+            let deleted = Places::of(patch, None);
+            target.retain(|item| deleted.find(item).is_none());
             return Ok(());
         }
         let original = std::mem::take(target);
@@ -220,17 +223,25 @@ impl<'a> Merger<'a> {
         key: &str,
         place: Place<'a>,
     ) -> Result<Vec<Value>> {
+        let mut places = Places::of(&items, Some(key));
         for change in patch {
             if change.get(key).is_none() {
                 return Err(no_key(change, key));
             }
-            match index_of(&items, change, Some(key)) {
+            match places.find(change) {
                 Some(found) => {
                     if let (Value::Object(target), Value::Object(change)) = (&mut items[found], change) {
                         self.merge_map(target, change, place)?;
                     }
+                    // A null takes the key away by which it was found.
+                    if items[found].get(key).is_none() {
+                        places = Places::of(&items, Some(key));
+                    }
                 }
-                None => items.push(change.clone()),
+                None => {
+                    places.add(change, items.len());
+                    items.push(change.clone());
+                }
             }
         }
         Ok(items)
@@ -318,6 +329,7 @@ fn has_maps(original: &[Value], patch: &[Value]) -> Result<bool> {
 /// Refuses items that cannot be found in a list by their key, and a list in which nothing can be found by it.
 fn check_keys(items: &[Value], list: &[Value], key: Option<&str>) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
+    let without_fields = list.iter().position(|other| !other.is_object());
     for item in items {
         if !item.is_object() {
             return Err(not_a_map(item));
@@ -325,7 +337,7 @@ fn check_keys(items: &[Value], list: &[Value], key: Option<&str>) -> Result<()> 
         if item.get(key).is_none() {
             return Err(no_key(item, key));
         }
-        if let Some(at) = list.iter().position(|other| !other.is_object()) {
+        if let Some(at) = without_fields {
             return Err(StrategicError::Impossible(format!("value for key {at} is not a map")));
         }
     }
@@ -384,7 +396,8 @@ fn retain_keys(target: &mut Members, patch: &mut Members) -> Result<()> {
         Some(Value::Array(kept)) => kept,
         Some(_) => return Err(BAD_KEYS),
     };
-    let is_kept = |name: &str| kept.iter().any(|key| key.as_str() == Some(name));
+    let kept: HashSet<&str> = kept.iter().filter_map(Value::as_str).collect();
+    let is_kept = |name: &str| kept.contains(name);
     let directive = |name: &str| name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
     if patch.iter().any(|(name, value)| !value.is_null() && !directive(name) && !is_kept(name)) {
         return Err(BAD_KEYS);
@@ -396,6 +409,7 @@ fn retain_keys(target: &mut Members, patch: &mut Members) -> Result<()> {
 /// Obeys the items of a patch that say what to do with other items, and takes them out.
 fn directives_of_items(mut original: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut plain = Vec::with_capacity(patch.len());
+    let mut deleted = HashSet::new();
     let mut replace = false;
     for item in patch {
         let Some(directive) = item.get(DIRECTIVE) else {
@@ -406,7 +420,7 @@ fn directives_of_items(mut original: Vec<Value>, patch: &[Value], key: &str) -> 
             Some("replace") => replace = true,
             Some("delete") => {
                 let value = item.get(key).ok_or_else(|| no_key(item, key))?;
-                original.retain(|other| other.get(key) != Some(value));
+                deleted.insert(value.to_string());
             }
             Some("merge") => {
                 let why = "merging lists cannot yet be specified in the patch".to_owned();
@@ -414,6 +428,9 @@ fn directives_of_items(mut original: Vec<Value>, patch: &[Value], key: &str) -> 
             }
             _ => return Err(item.as_object().map_or_else(|| not_a_map(item), bad_directive)),
         }
+    }
+    if !deleted.is_empty() {
+        original.retain(|other| other.get(key).is_none_or(|value| !deleted.contains(&value.to_string())));
     }
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }

@@ -33,14 +33,14 @@ use crate::{
 pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     let options = ListOptions::parse(&call.query, false)?;
     let filter = Filter::parse(call, &options)?;
-    if call.accepted.form.shape == Shape::Metadata {
-        return Err(answer::is_a_list(&call.resource));
-    }
     answer(call, select(call, &options, &filter).await?).await
 }
 
 /// What was found as an answer.
 pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
+    if call.accepted.form.shape == Shape::Metadata {
+        return Err(answer::is_a_list(&call.resource));
+    }
     let view = call.table_view()?;
     let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
     let whole = call.accepted.form.shape == Shape::Whole;
@@ -104,8 +104,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn parse(call: &Call, options: &ListOptions) -> Result<Self, Status> {
-        let labels = LabelSelector::parse(&options.label_selector).map_err(Status::bad_request)?;
-        let fields = FieldSelector::parse(&options.field_selector).map_err(Status::bad_request)?;
+        let (labels, fields) = (options.labels.clone(), options.fields.clone());
         let known = &call.resource.behaviour.field_labels;
         for term in &fields.terms {
             let common = match term.field.as_str() {
@@ -218,20 +217,20 @@ fn zero_text(resource: &Resource, path: &str) -> &'static str {
 /// Finds what a list asks for.
 pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) -> Result<Selection, Status> {
     let store = &call.shared.store;
-    let invalid = |problem: String| Status::bad_request(format!("invalid resource version: {problem}"));
-    let given = revision(&options.resource_version).map_err(invalid)?;
     let page = match options.continue_token.as_str() {
         "" => None,
         token => {
-            if given.is_some_and(|revision| revision != Revision::ZERO) {
+            let page = Page::decode(token).map_err(|problem| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {problem}"))
+            })?;
+            if !matches!(options.resource_version.as_str(), "" | "0") {
                 return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
             }
-            let page = Page::decode(token);
-            Some(page.map_err(|problem| {
-                Status::bad_request(format!("invalid continue token: continue key is not valid: {problem}"))
-            })?)
+            Some(page)
         }
     };
+    let invalid = |problem: String| Status::bad_request(format!("invalid resource version: {problem}"));
+    let given = revision(&options.resource_version).map_err(invalid)?;
     let any = given == Some(Revision::ZERO) && page.is_none();
     let limit = if any { 0 } else { options.limit };
     let exact = match (options.version_match, given) {
@@ -341,7 +340,7 @@ async fn take_wanted(
         parsed::let_others_in(index).await;
         // What is selected by its fields may have to be converted.
         let matches = || Ok(step.iter().map(|object| filter.matches(object)).collect::<Vec<bool>>());
-        for (object, wanted) in step.iter().zip(settled(&call.shared, matches).await?) {
+        for (object, wanted) in step.iter().zip(settled(&call.shared, call.in_space(), matches).await?) {
             if limit > 0 && taken.len() >= limit {
                 return Ok(looked);
             }

@@ -88,7 +88,7 @@ async fn read_step(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>
         }
         Ok(value)
     };
-    settled(&call.shared, || {
+    settled(&call.shared, call.in_space(), || {
         // All are tried before the first failure counts, so that those to be converted are converted together.
         let values: Vec<Result<Value, Status>> = objects.iter().map(read_one).collect();
         values.into_iter().collect()

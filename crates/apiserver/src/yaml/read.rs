@@ -20,6 +20,11 @@ pub(crate) struct Read {
     pub(crate) repeated: Vec<String>,
 }
 
+/// What Go says of keys that stand in a map twice.
+pub(crate) fn repeated_problem(repeated: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "))
+}
+
 #[derive(Clone, Debug)]
 enum Node {
     /// JSON text.
@@ -58,6 +63,7 @@ const MAX_DEPTH: usize = 500;
 /// Reads the first document. No document at all is null.
 pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.chars().any(is_control) {
         return Err("yaml: control characters are not allowed".to_owned());
     }
@@ -120,6 +126,9 @@ impl<'a> Reader<'a> {
             }
             Some(Err(error)) if error.info().ends_with("unknown anchor") => {
                 Err(self.unknown_anchor(error.marker().index()))
+            }
+            Some(Err(error)) if error.info().ends_with("unexpected end of stream") => {
+                Err(failure("found unexpected end of stream", self.text.matches('\n').count() + 1))
             }
             Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
@@ -207,7 +216,7 @@ impl<'a> Reader<'a> {
         // What a merged map brings counts as set for what comes after it.
         let mut brought = HashSet::new();
         loop {
-            let (key, line) = match self.event()? {
+            let (key, key_line) = match self.event()? {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(text, style, _, tag), line) => (key(&text, style, tag.as_deref())?, line),
                 event => {
@@ -216,6 +225,9 @@ impl<'a> Reader<'a> {
                 }
             };
             let event = self.event()?;
+            // A block is where it is announced, not where its first line is.
+            let block = matches!(event.0, Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..));
+            let line = if block { key_line } else { event.1 };
             let value = self.node(event, depth + 1)?;
             let Some(key) = key else {
                 let value = gotext::source(&value_of(&value));
@@ -336,16 +348,22 @@ fn weigh(node: &Node) -> Weight {
 
 /// A failure in Go's words. Go counts lines from zero where the grammar is broken, and does not name the first.
 fn failure(info: &str, line: usize) -> String {
-    let grammar = info.starts_with("while parsing");
+    let in_block = info.ends_with("is only valid inside a block");
+    let grammar = info.starts_with("while parsing") && !info.contains("quoted scalar") || in_block;
     let shown = if grammar || line <= 1 { line.saturating_sub(1) } else { line };
     let place = if shown == 0 { String::new() } else { format!("line {shown}: ") };
     format!("yaml: {place}{}", words(info))
 }
 
 fn words(info: &str) -> &str {
-    let info = info.strip_prefix("while parsing").and_then(|rest| rest.split_once(", ")).map_or(info, |(_, rest)| rest);
-    if info.contains("tab") {
+    let within = |what: &str| info.strip_prefix(what).and_then(|rest| rest.split_once(", ")).map(|(_, rest)| rest);
+    let info = within("while parsing").or_else(|| within("while scanning")).unwrap_or(info);
+    if info.contains("tab") || info.starts_with("unexpected character: `") {
         "found character that cannot start any token"
+    } else if info == "did not find expected hexadecimal number" {
+        "did not find expected hexdecimal number"
+    } else if info.ends_with("is only valid inside a block") {
+        "did not find expected node content"
     } else if info.contains("mapping values") {
         "mapping values are not allowed in this context"
     } else {
@@ -409,12 +427,25 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, S
     if style != ScalarStyle::Plain {
         return Ok(quoted(text));
     }
+    if let Some(value) = unbounded(text) {
+        return Err(format!("json: unsupported value: {value}"));
+    }
     Ok(match plain(text) {
         Plain::Null => "null".to_owned(),
         Plain::Bool(value) => value.to_string(),
         Plain::Number(number) => number,
         Plain::Text => quoted(text),
     })
+}
+
+/// A number that JSON has no form for, in Go's words.
+fn unbounded(text: &str) -> Option<&'static str> {
+    match text {
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some("+Inf"),
+        "-.inf" | "-.Inf" | "-.INF" => Some("-Inf"),
+        ".nan" | ".NaN" | ".NAN" => Some("NaN"),
+        _ => None,
+    }
 }
 
 /// A key of a map.
@@ -503,6 +534,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_yaml_is_told_in_the_words_of_go() {
+        for (yaml, problem) in [
+            ("a: 1\nb: {k: .inf}\n", "json: unsupported value: +Inf"),
+            ("a: 1\nb: {k: @a}\n", "yaml: line 2: found character that cannot start any token"),
+            ("a: 1\nb: {k: - a}\n", "yaml: line 1: did not find expected node content"),
+            ("a: 1\nb: \"\\q\"\n", "yaml: line 2: found unknown escape character"),
+            ("a: 1\nb: \"x\n", "yaml: line 3: found unexpected end of stream"),
+        ] {
+            assert_eq!(to_json(yaml.as_bytes()).map(|read| read.json), Err(problem.to_owned()), "{yaml}");
+        }
+    }
+
+    #[test]
     fn only_the_first_document_counts() {
         check("a: 1\n---\nb: 2\n", r#"{"a":1}"#);
         check("# nothing\n", "null");
@@ -514,6 +558,8 @@ mod tests {
         let read = to_json(b"a: 1\na: 2\n").unwrap();
         assert_eq!(read.json, br#"{"a":2}"#);
         assert_eq!(read.repeated, ["line 2: key \"a\" already set in map"]);
+        let read = to_json(b"a: 1\na:\n  b: 2\n").unwrap();
+        assert_eq!(read.repeated, ["line 3: key \"a\" already set in map"]);
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub(super) const TABLE: &[(&str, Run)] = &[
         _ => no_overload(),
     }),
     ("string", |args| match args {
+        [text @ Value::String(_)] => Ok(text.clone()),
         [value] => to_text(value).map_or_else(no_overload, |text| text.map(Value::text).map_or_else(fail, Ok)),
         _ => no_overload(),
     }),

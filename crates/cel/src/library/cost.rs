@@ -2,15 +2,20 @@
 
 use super::Builtin;
 use crate::{
+    EvalError,
     cost::{CHARACTER, PATTERN_CHARACTER},
     value::Value,
+    work::Work,
 };
 
-/// The cost of a call.
-pub(crate) fn of(builtin: &Builtin, args: &[Value<'_>], result: Option<&Value<'_>>) -> u64 {
+/// The cost of a call that its arguments tell, before it runs.
+pub(crate) fn of(builtin: &Builtin, args: &[Value<'_>], work: &Work) -> Result<u64, EvalError> {
     let size = |at: usize| args.get(at).map_or(1, Value::size);
-    match (builtin.name, builtin.overload) {
-        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", _) => args.first().map_or(0, traversal),
+    Ok(match (builtin.name, builtin.overload) {
+        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", _) => match args.first() {
+            Some(value) => traversal(value, work)?,
+            None => 0,
+        },
         (
             "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "quantity" | "isQuantity" | "semver"
             | "isSemver",
@@ -19,7 +24,7 @@ pub(crate) fn of(builtin: &Builtin, args: &[Value<'_>], result: Option<&Value<'_
         | ("cidr" | "isIP" | "isCIDR", _)
         | ("ip", Some("string_to_ip")) => characters(size(0), 1.0),
         ("replace" | "split" | "ip.isCanonical", _) => characters(size(0), 2.0),
-        ("join", _) => characters(result.map_or(0, Value::size), 2.0),
+        ("join", _) => 0,
         ("find" | "findAll" | "matches", _) => pattern(size(0), size(1)),
         ("validate", _) => match args.first() {
             Some(Value::Format(format)) => pattern(size(1), format.pattern_length()),
@@ -48,7 +53,12 @@ pub(crate) fn of(builtin: &Builtin, args: &[Value<'_>], result: Option<&Value<'_
             characters(size(0).min(size(1)), 1.0)
         }
         _ => 1,
-    }
+    })
+}
+
+/// The cost of a call that only its result tells.
+pub(crate) fn of_result(builtin: &Builtin, result: Option<&Value<'_>>) -> u64 {
+    if builtin.name == "join" { characters(result.map_or(0, Value::size), 2.0) } else { 0 }
 }
 
 fn characters(count: u64, times: f64) -> u64 {
@@ -72,18 +82,28 @@ fn is_of_library(value: &Value<'_>) -> bool {
 }
 
 /// The cost of going through all of a value.
-fn traversal(value: &Value<'_>) -> u64 {
-    match value {
+fn traversal(value: &Value<'_>, work: &Work) -> Result<u64, EvalError> {
+    work.spend(1)?;
+    Ok(match value {
         Value::String(text) => (text.as_ref().len() as f64 * CHARACTER) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * CHARACTER) as u64,
-        Value::List(list) => list.iter().filter_map(Result::ok).map(|value| traversal(&value)).sum(),
+        Value::List(list) => {
+            let mut sum = 0_u64;
+            for value in list.iter().filter_map(Result::ok) {
+                sum = sum.saturating_add(traversal(&value, work)?);
+            }
+            sum
+        }
         Value::Map(map) => {
-            let entry = |key: Value<'_>| {
-                let value = map.get(&key).ok().flatten().map_or(0, |value| traversal(&value));
-                traversal(&key) + value
-            };
-            map.keys().into_iter().map(entry).sum()
+            let mut sum = 0_u64;
+            for key in map.keys() {
+                sum = sum.saturating_add(traversal(&key, work)?);
+                if let Some(value) = map.get(&key).ok().flatten() {
+                    sum = sum.saturating_add(traversal(&value, work)?);
+                }
+            }
+            sum
         }
         _ => 1,
-    }
+    })
 }

@@ -2,41 +2,42 @@
 
 use std::cmp::Ordering;
 
-use super::{Outcome, Run, fail, no_overload, operators};
-use crate::{EvalError, value::Value};
+use super::{Outcome, PayingRun, fail, look_at, no_overload, operators};
+use crate::{EvalError, value::Value, work::Work};
 
-pub(super) const TABLE: &[(&str, Run)] = &[
-    ("isSorted", |args| {
-        let list = elements(args)?;
+pub(super) const PAYING: &[(&str, PayingRun)] = &[
+    ("isSorted", |args, work| {
+        let list = elements(args, work)?;
         for pair in list.windows(2) {
+            look_at(pair, work)?;
             if pair[0].compare(&pair[1])? == Some(Ordering::Greater) {
                 return Ok(Value::Bool(false));
             }
         }
         Ok(Value::Bool(true))
     }),
-    ("sum", |args| {
-        let mut list = elements(args)?.into_iter();
+    ("sum", |args, work| {
+        let mut list = elements(args, work)?.into_iter();
         let Some(mut sum) = list.next() else { return Ok(Value::Int(0)) };
         for value in list {
-            sum = operators::add(&[sum, value])?;
+            sum = operators::add(&[sum, value], work)?;
         }
         Ok(sum)
     }),
-    ("min", |args| extreme(args, "min", Ordering::Less)),
-    ("max", |args| extreme(args, "max", Ordering::Greater)),
-    ("sets.contains", |args| {
-        let (list, wanted) = sets(args)?;
-        Ok(Value::Bool(contains_all(&list, &wanted)?))
+    ("min", |args, work| extreme(args, "min", Ordering::Less, work)),
+    ("max", |args, work| extreme(args, "max", Ordering::Greater, work)),
+    ("sets.contains", |args, work| {
+        let (list, wanted) = sets(args, work)?;
+        Ok(Value::Bool(contains_all(&list, &wanted, work)?))
     }),
-    ("sets.equivalent", |args| {
-        let (a, b) = sets(args)?;
-        Ok(Value::Bool(contains_all(&a, &b)? && contains_all(&b, &a)?))
+    ("sets.equivalent", |args, work| {
+        let (a, b) = sets(args, work)?;
+        Ok(Value::Bool(contains_all(&a, &b, work)? && contains_all(&b, &a, work)?))
     }),
-    ("sets.intersects", |args| {
-        let (a, b) = sets(args)?;
+    ("sets.intersects", |args, work| {
+        let (a, b) = sets(args, work)?;
         for value in &a {
-            if contains(&b, value)? {
+            if contains(&b, value, work)? {
                 return Ok(Value::Bool(true));
             }
         }
@@ -44,42 +45,42 @@ pub(super) const TABLE: &[(&str, Run)] = &[
     }),
 ];
 
-fn elements<'v>(args: &[Value<'v>]) -> Result<Vec<Value<'v>>, EvalError> {
+fn elements<'v>(args: &[Value<'v>], work: &Work) -> Result<Vec<Value<'v>>, EvalError> {
+    let [Value::List(list), ..] = args else { return Err(EvalError::NoSuchOverload) };
+    work.spend(list.len() as u64)?;
+    list.iter().collect()
+}
+
+fn sets<'v>(args: &[Value<'v>], work: &Work) -> Result<(Vec<Value<'v>>, Vec<Value<'v>>), EvalError> {
     match args {
-        [Value::List(list), ..] => list.iter().collect(),
+        [a, b] => Ok((elements(std::slice::from_ref(a), work)?, elements(std::slice::from_ref(b), work)?)),
         _ => Err(EvalError::NoSuchOverload),
     }
 }
 
-fn sets<'v>(args: &[Value<'v>]) -> Result<(Vec<Value<'v>>, Vec<Value<'v>>), EvalError> {
-    match args {
-        [a, b] => Ok((elements(std::slice::from_ref(a))?, elements(std::slice::from_ref(b))?)),
-        _ => Err(EvalError::NoSuchOverload),
-    }
-}
-
-fn contains(list: &[Value<'_>], wanted: &Value<'_>) -> Result<bool, EvalError> {
+fn contains(list: &[Value<'_>], wanted: &Value<'_>, work: &Work) -> Result<bool, EvalError> {
     for value in list {
-        if value.equals(wanted)? {
+        if value.equals(wanted, work)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn contains_all(list: &[Value<'_>], wanted: &[Value<'_>]) -> Result<bool, EvalError> {
+fn contains_all(list: &[Value<'_>], wanted: &[Value<'_>], work: &Work) -> Result<bool, EvalError> {
     for value in wanted {
-        if !contains(list, value)? {
+        if !contains(list, value, work)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn extreme<'v>(args: &[Value<'v>], name: &str, wanted: Ordering) -> Outcome<'v> {
-    let mut list = elements(args)?.into_iter();
+fn extreme<'v>(args: &[Value<'v>], name: &str, wanted: Ordering, work: &Work) -> Outcome<'v> {
+    let mut list = elements(args, work)?.into_iter();
     let Some(mut best) = list.next() else { return fail(format!("{name} called on empty list")) };
     for value in list {
+        look_at(std::slice::from_ref(&value), work)?;
         if value.compare(&best)? == Some(wanted) {
             best = value;
         }
@@ -87,20 +88,20 @@ fn extreme<'v>(args: &[Value<'v>], name: &str, wanted: Ordering) -> Outcome<'v> 
     Ok(best)
 }
 
-pub(super) fn index_of<'v>(args: &[Value<'v>]) -> Outcome<'v> {
-    let [list, wanted] = args else { return no_overload() };
-    for (at, value) in elements(std::slice::from_ref(list))?.iter().enumerate() {
-        if value.equals(wanted)? {
+pub(super) fn index_of<'v>(args: &[Value<'v>], work: &Work) -> Outcome<'v> {
+    let [Value::List(list), wanted] = args else { return no_overload() };
+    for (at, value) in list.iter().enumerate() {
+        if value?.equals(wanted, work)? {
             return Ok(Value::Int(at as i64));
         }
     }
     Ok(Value::Int(-1))
 }
 
-pub(super) fn last_index_of<'v>(args: &[Value<'v>]) -> Outcome<'v> {
-    let [list, wanted] = args else { return no_overload() };
-    for (at, value) in elements(std::slice::from_ref(list))?.iter().enumerate().rev() {
-        if value.equals(wanted)? {
+pub(super) fn last_index_of<'v>(args: &[Value<'v>], work: &Work) -> Outcome<'v> {
+    let [Value::List(list), wanted] = args else { return no_overload() };
+    for at in (0..list.len()).rev() {
+        if list.get(at)?.equals(wanted, work)? {
             return Ok(Value::Int(at as i64));
         }
     }

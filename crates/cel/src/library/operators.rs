@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Outcome, Run, fail, no_overload};
-use crate::{time, value::Value};
+use super::{Outcome, PayingRun, Run, fail, no_overload};
+use crate::{time, value::Value, work::Work};
 
 pub(super) const TABLE: &[(&str, Run)] = &[
     ("!_", |args| match args {
@@ -15,19 +15,10 @@ pub(super) const TABLE: &[(&str, Run)] = &[
         [Value::Double(value)] => Ok(Value::Double(-value)),
         _ => no_overload(),
     }),
-    ("_==_", |args| match args {
-        [a, b] => a.equals(b).map(Value::Bool),
-        _ => no_overload(),
-    }),
-    ("_!=_", |args| match args {
-        [a, b] => a.equals(b).map(|equal| Value::Bool(!equal)),
-        _ => no_overload(),
-    }),
     ("_<_", |args| compare(args, Ordering::is_lt)),
     ("_<=_", |args| compare(args, Ordering::is_le)),
     ("_>_", |args| compare(args, Ordering::is_gt)),
     ("_>=_", |args| compare(args, Ordering::is_ge)),
-    ("_+_", add),
     ("_-_", subtract),
     ("_*_", |args| match args {
         [Value::Int(a), Value::Int(b)] => int(a.checked_mul(*b)),
@@ -48,22 +39,34 @@ pub(super) const TABLE: &[(&str, Run)] = &[
         [Value::Uint(a), Value::Uint(b)] => uint(a.checked_rem(*b)),
         _ => no_overload(),
     }),
-    ("@in", |args| match args {
+    ("size", |args| match args {
+        [value @ (Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))] => {
+            Ok(Value::Int(value.size() as i64))
+        }
+        _ => no_overload(),
+    }),
+];
+
+pub(super) const PAYING: &[(&str, PayingRun)] = &[
+    ("_==_", |args, work| match args {
+        [a, b] => a.equals(b, work).map(Value::Bool),
+        _ => no_overload(),
+    }),
+    ("_!=_", |args, work| match args {
+        [a, b] => a.equals(b, work).map(|equal| Value::Bool(!equal)),
+        _ => no_overload(),
+    }),
+    ("_+_", add),
+    ("@in", |args, work| match args {
         [value, Value::List(list)] => {
             for element in list.iter() {
-                if element?.equals(value)? {
+                if element?.equals(value, work)? {
                     return Ok(Value::Bool(true));
                 }
             }
             Ok(Value::Bool(false))
         }
         [key, Value::Map(map)] => Ok(Value::Bool(map.get(key)?.is_some())),
-        _ => no_overload(),
-    }),
-    ("size", |args| match args {
-        [value @ (Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))] => {
-            Ok(Value::Int(value.size() as i64))
-        }
         _ => no_overload(),
     }),
 ];
@@ -94,14 +97,20 @@ fn compare<'v>(args: &[Value<'v>], holds: fn(Ordering) -> bool) -> Outcome<'v> {
     }
 }
 
-pub(super) fn add<'v>(args: &[Value<'v>]) -> Outcome<'v> {
+pub(super) fn add<'v>(args: &[Value<'v>], work: &Work) -> Outcome<'v> {
     match args {
         [Value::Int(a), Value::Int(b)] => int(a.checked_add(*b)),
         [Value::Uint(a), Value::Uint(b)] => uint(a.checked_add(*b)),
         [Value::Double(a), Value::Double(b)] => Ok(Value::Double(a + b)),
-        [Value::String(a), Value::String(b)] => Ok(Value::text(format!("{}{}", a.as_ref(), b.as_ref()))),
-        [Value::Bytes(a), Value::Bytes(b)] => Ok(Value::Bytes([&a[..], &b[..]].concat().into())),
-        [Value::List(a), Value::List(b)] => a.joined(b).map(Value::List),
+        [Value::String(a), Value::String(b)] => {
+            work.make(a.as_ref().len() + b.as_ref().len())?;
+            Ok(Value::text(format!("{}{}", a.as_ref(), b.as_ref())))
+        }
+        [Value::Bytes(a), Value::Bytes(b)] => {
+            work.make(a.len() + b.len())?;
+            Ok(Value::Bytes([&a[..], &b[..]].concat().into()))
+        }
+        [Value::List(a), Value::List(b)] => a.joined(b, work).map(Value::List),
         [Value::Duration(a), Value::Duration(b)] => duration(a.checked_add(*b)),
         [Value::Timestamp(a), Value::Duration(b)] | [Value::Duration(b), Value::Timestamp(a)] => {
             timestamp(a + i128::from(*b))

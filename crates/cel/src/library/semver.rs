@@ -51,6 +51,11 @@ impl Semver {
         Ok(Self { numbers, pre: identifiers })
     }
 
+    /// How many parts stand after the dash, and how long they are together.
+    pub(crate) fn parts(&self) -> usize {
+        self.pre.iter().map(|part| 1 + part.len() / 32).sum()
+    }
+
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         self.numbers.cmp(&other.numbers).then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, true) => Ordering::Equal,

@@ -66,6 +66,11 @@ impl Url {
         }
     }
 
+    /// The number of bytes it was written with.
+    pub(crate) fn length(&self) -> usize {
+        self.text.len()
+    }
+
     /// The host without its port and brackets, and the port.
     fn host_and_port(&self) -> (&str, &str) {
         let after_bracket = self.host.rfind(']').map_or(0, |at| at + 1);

@@ -14,17 +14,39 @@ const NAMED_CLASSES: [&str; 14] = [
     "xdigit",
 ];
 
+/// A class that is not made of a few characters has about so many ranges.
+const WIDE_CLASS: u64 = 700;
+/// Upper and lower case of such a class are worked out by going through all its characters; that takes as long as so many ranges.
+const WIDE_CLASS_FOLDED: u64 = 40_000;
+/// Patterns with more ranges are refused before they are read.
+const MAX_WEIGHT: u64 = 1 << 20;
+
+/// An expression for the `regex` crate.
+#[derive(Debug)]
+pub(super) struct Translated {
+    pub(super) text: String,
+    /// About how many ranges of characters it has to be read into.
+    pub(super) weight: u64,
+}
+
 /// The same expression for the `regex` crate, or what Go says of it.
-pub(super) fn translate(pattern: &str) -> Result<String, String> {
+pub(super) fn translate(pattern: &str) -> Result<Translated, String> {
     let mut translator = Translator {
         pattern,
         rest: pattern.char_indices().peekable(),
         out: String::with_capacity(pattern.len() + 16),
         repeated: None,
         bare: true,
+        wide: 0,
+        folds: false,
     };
     translator.whole()?;
-    Ok(translator.out)
+    let per_class = if translator.folds { WIDE_CLASS_FOLDED } else { WIDE_CLASS };
+    let weight = translator.wide * per_class + pattern.len() as u64;
+    if weight > MAX_WEIGHT {
+        return Err(format!("expression too large: `{pattern}`"));
+    }
+    Ok(Translated { text: translator.out, weight })
 }
 
 struct Translator<'p> {
@@ -35,6 +57,10 @@ struct Translator<'p> {
     repeated: Option<usize>,
     /// Whether there is nothing yet that could be repeated.
     bare: bool,
+    /// How many classes are not made of a few characters.
+    wide: u64,
+    /// Whether case is ignored anywhere.
+    folds: bool,
 }
 
 impl Translator<'_> {
@@ -124,6 +150,7 @@ impl Translator<'_> {
         match inner[flags..].chars().next() {
             Some(':' | ')') => {
                 let end = at + 2 + flags + 1;
+                self.folds |= inner[..flags].contains('i');
                 self.out.push_str(&self.pattern[at + 2..end]);
                 self.skip_to(end);
                 Ok(())
@@ -167,6 +194,7 @@ impl Translator<'_> {
 
     /// A property of characters: one letter, or a name in braces.
     fn property(&mut self, at: usize) {
+        self.wide += 1;
         let text = &self.pattern[at + 2..];
         let length = if text.starts_with('{') { text.find('}').map_or(text.len(), |end| end + 1) } else { 1 };
         let end = (at + 2 + length).min(self.pattern.len());
@@ -269,7 +297,11 @@ impl Translator<'_> {
                 '[' => self.named_class(at)?,
                 '\\' => match self.rest.peek().map(|(_, next)| *next) {
                     Some('b' | 'B' | 'A' | 'z' | 'Q' | 'C') => return Err(self.invalid_escape(at, at + 2)),
-                    _ => self.escape(at)?,
+                    next => {
+                        // Such a character can begin or end a range of very many.
+                        self.wide += u64::from(matches!(next, Some('x' | 'D' | 'S' | 'W')));
+                        self.escape(at)?;
+                    }
                 },
                 // Twice in a row, these would be operators.
                 '&' | '~' | '-' if self.pattern[at + 1..].starts_with(character) && character != '-' => {
@@ -277,7 +309,10 @@ impl Translator<'_> {
                 }
                 '-' if self.pattern[..at].ends_with('-') => self.push('-'),
                 ']' => self.push(']'),
-                other => self.out.push(other),
+                other => {
+                    self.wide += u64::from(!other.is_ascii());
+                    self.out.push(other);
+                }
             }
             first = false;
         }

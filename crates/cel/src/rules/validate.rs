@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use serde_json::Value as Json;
 
 use super::{Node, Rule, Rules};
-use crate::{COST_LIMIT, EvalError, Value, schema::ListType};
+use crate::{COST_LIMIT, EvalError, Value, Work, schema::ListType};
 
 /// What all rules together may cost for one object: about a second.
 const OBJECT_LIMIT: u64 = 10_000_000;
+/// What is done at once, even where others wait: about five milliseconds.
+const QUICK: u64 = 50_000;
 /// A longer message is not told.
 const MAX_MESSAGE: usize = 5 * 1024;
 
@@ -51,7 +53,19 @@ impl Rules {
     /// Checks an object, and what it was before if it is changed.
     #[must_use]
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        let mut check = Check { verdict: Verdict::default(), budget: Some(OBJECT_LIMIT) };
+        self.validate_within(object, old, &Work::for_cost(OBJECT_LIMIT))
+    }
+
+    /// The same if that is done in a few milliseconds, as nearly always.
+    #[must_use]
+    pub fn validate_quickly(&self, object: &Json, old: Option<&Json>) -> Option<Verdict> {
+        let work = Work::for_cost(QUICK);
+        let verdict = self.validate_within(object, old, &work);
+        (!work.is_used_up()).then_some(verdict)
+    }
+
+    fn validate_within(&self, object: &Json, old: Option<&Json>, work: &Work) -> Verdict {
+        let mut check = Check { verdict: Verdict::default(), budget: Some(OBJECT_LIMIT), work };
         if let Some(root) = &self.root {
             let place = Place { path: String::new(), unchanged: old.is_some_and(|old| old == object) };
             check.node(root, object, old, &place);
@@ -82,13 +96,15 @@ impl Place {
     }
 }
 
-struct Check {
+struct Check<'w> {
     verdict: Verdict,
     /// What rules may still cost; nothing when no more are run.
     budget: Option<u64>,
+    /// What they may still do.
+    work: &'w Work,
 }
 
-impl Check {
+impl Check<'_> {
     fn node(&mut self, node: &Node, value: &Json, old: Option<&Json>, place: &Place) {
         if value.is_null() || self.budget.is_none() {
             return;
@@ -152,7 +168,7 @@ impl Check {
         let before = old.and_then(|old| Value::with_schema(old, &node.schema).ok());
         for rule in &node.rules {
             let Some(budget) = self.budget else { return };
-            if budget == 0 {
+            if budget == 0 || self.work.is_used_up() {
                 return self.stop(node, place, OUT_OF_BUDGET.to_owned());
             }
             let program = match &rule.program {
@@ -180,7 +196,7 @@ impl Check {
                 }
             };
             let variables = [Some(current), before];
-            let outcome = program.run(&variables, COST_LIMIT);
+            let outcome = program.run_within(&variables, COST_LIMIT, self.work);
             if outcome.cost > budget {
                 return self.stop(node, place, OUT_OF_BUDGET.to_owned());
             }
@@ -218,7 +234,13 @@ impl Check {
     fn fail(&mut self, node: &Node, place: &Place, message: &str) {
         let type_name = node.schema.type_name.clone();
         let message = message.to_owned();
-        self.verdict.failures.push(Failure { field: place.path.clone(), type_name, reason: Reason::Invalid, message });
+        self.tell(Failure { field: place.path.clone(), type_name, reason: Reason::Invalid, message }, false);
+    }
+
+    /// What is told takes room for every item of a list that fails, so it is part of the work.
+    fn tell(&mut self, failure: Failure, warns: bool) {
+        self.work.take(64 + failure.field.len() + failure.message.len());
+        if warns { self.verdict.warnings.push(failure) } else { self.verdict.failures.push(failure) }
     }
 
     /// A rule that ran and said no.
@@ -235,17 +257,13 @@ impl Check {
             _ => Reason::Invalid,
         };
         let failure = Failure { field, type_name: node.schema.type_name.clone(), reason, message };
-        if place.unchanged && !rule.uses_old_self() {
-            self.verdict.warnings.push(failure);
-        } else {
-            self.verdict.failures.push(failure);
-        }
+        self.tell(failure, place.unchanged && !rule.uses_old_self());
     }
 
     /// What the rule's own expression says; nothing if that fails or says nothing fit to be told.
     fn message(&mut self, rule: &Rule, variables: &[Option<Value<'_>>]) -> Option<String> {
         let Some(Ok(program)) = &rule.message_program else { return None };
-        let outcome = program.run(variables, COST_LIMIT);
+        let outcome = program.run_within(variables, COST_LIMIT, self.work);
         self.budget = self.budget.and_then(|budget| budget.checked_sub(outcome.cost));
         let Ok(Value::String(text)) = outcome.value else { return None };
         let text = text.as_ref().trim();

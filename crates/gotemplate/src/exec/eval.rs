@@ -2,6 +2,7 @@
 
 use super::{At, Exec, Outcome};
 use crate::ast::{self, Command, Literal, Number, Pipe, Show, Term, TermKind};
+use crate::fmt;
 use crate::funcs::{self, Builtin, Failure};
 use crate::lex::Span;
 use crate::quote::{Shown, quote};
@@ -217,7 +218,11 @@ impl<'a> Exec<'a, '_> {
             values.push(self.checked(last, wanted(function, arguments.len()))?);
         }
         let weight: usize = values.iter().map(Value::weight).sum();
-        self.spend_steps(CALL_STEPS + weight as u64 / 64)?;
+        let verbs = match &values[..] {
+            [Value::Str(format), rest @ ..] if function == Builtin::Printf => fmt::steps(format, rest),
+            _ => 0,
+        };
+        self.spend_steps(CALL_STEPS + weight as u64 / 64 + verbs)?;
         let result = match callee {
             Some(callee) => Err(Failure::not_callable(&values[0], &callee)),
             None => funcs::call(function, &values, self.budget.bytes_left()),

@@ -40,6 +40,16 @@ impl Buffer {
         }
     }
 
+    /// Whether what was written is of no use any more, so that nothing has to be made for it.
+    pub(crate) fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Whether so many bytes still fit; if not, the buffer has overflowed.
+    pub(crate) fn fits(&mut self, count: usize) -> bool {
+        self.has_room(count)
+    }
+
     /// How many more bytes fit.
     pub(crate) fn room(&self) -> usize {
         self.limit - self.bytes.len()

@@ -8,6 +8,14 @@ use crate::value::Value;
 /// Widths, precisions and argument numbers that are larger than this by far are refused.
 const LARGE: i64 = 1_000_000;
 
+/// How many steps the verbs of a format cost, whatever they write: with a precision, a number of few digits is worked out to
+/// hundreds.
+pub(crate) fn steps(format: &[u8], values: &[Value<'_>]) -> u64 {
+    let verbs = format.iter().filter(|&&byte| byte == b'%').count() as u64;
+    let has_points = values.iter().any(|value| matches!(value, Value::Float(_) | Value::Complex(..)));
+    if has_points { verbs.saturating_mul(16) } else { verbs }
+}
+
 /// `format` with its verbs replaced by the values.
 pub(crate) fn printf(format: &[u8], values: &[Value<'_>], limit: usize) -> Result<Vec<u8>, TooLong> {
     let mut directives = Directives {
@@ -38,7 +46,7 @@ struct Directives<'f, 'v, 'a> {
 
 impl Directives<'_, '_, '_> {
     fn run(&mut self) {
-        while self.at < self.format.len() {
+        while self.at < self.format.len() && !self.printer.out.overflowed() {
             let rest = &self.format[self.at..];
             let literal = rest.iter().position(|&byte| byte == b'%').unwrap_or(rest.len());
             self.printer.out.push_bytes(&rest[..literal]);
@@ -216,6 +224,9 @@ impl Directives<'_, '_, '_> {
         self.printer.spec = Spec::default();
         self.printer.out.push_str("%!(EXTRA ");
         for (i, value) in unused.iter().enumerate() {
+            if self.printer.out.overflowed() {
+                return;
+            }
             if i > 0 {
                 self.printer.out.push_str(", ");
             }
@@ -238,4 +249,27 @@ fn number(text: &[u8], start: usize) -> (Option<i64>, usize) {
         end += 1;
     }
     (number, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_behind_the_one_that_is_too_long_are_left_alone() {
+        let format = b"%[1]q".repeat(1000);
+        let values = [Value::borrowed(b"text")];
+        let mut directives = Directives {
+            printer: Printer::new(20),
+            format: &format,
+            at: 0,
+            values: &values,
+            next: 0,
+            reordered: false,
+            numbered_well: true,
+        };
+        directives.run();
+        assert_eq!(directives.at, 4 * b"%[1]q".len());
+        assert!(directives.printer.out.finish().is_err());
+    }
 }

@@ -31,6 +31,10 @@ impl Printer {
 
     fn quoted(&mut self, text: &[u8]) {
         let text = self.truncated(text);
+        // Between quotes it is no shorter, so what does not fit is not worth making.
+        if !self.out.fits(text.len()) {
+            return;
+        }
         if self.spec.sharp && can_backquote(text) {
             return self.pad(&[b"`", text, b"`"].concat());
         }
@@ -41,6 +45,9 @@ impl Printer {
     /// Two digits for each byte; `alphabet` ends with the letter of the prefix.
     fn hexadecimal(&mut self, text: &[u8], alphabet: &[u8; 17]) {
         let text = &text[..text.len().min(self.spec.precision.unwrap_or(usize::MAX))];
+        if !self.out.fits(text.len().saturating_mul(2)) {
+            return;
+        }
         let prefix = [b'0', alphabet[16]];
         let mut digits = Vec::with_capacity(text.len() * 2);
         for (i, byte) in text.iter().enumerate() {

@@ -77,7 +77,7 @@ impl Below {
         }
     }
 
-    /// Notes what became of a part as a whole, besides what is known about it.
+    /// Notes what became of a part as a whole, besides what is known about it; nothing is known yet of those behind it.
     fn mark(&mut self, element: &Element, fate: Fate) {
         let nodes = match fate {
             Fate::Removed => &mut self.removed,
@@ -85,7 +85,7 @@ impl Below {
             Fate::Added => &mut self.added,
             Fate::Kept => return,
         };
-        match nodes.iter_mut().find(|node| node.element == *element) {
+        match nodes.last_mut().filter(|node| node.element == *element) {
             Some(node) => node.member = true,
             None => nodes.push(Node { element: element.clone(), member: true, below: FieldSet::default() }),
         }

@@ -1,5 +1,7 @@
 //! Rules for webhooks, admission policies and their bindings.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -82,8 +84,9 @@ fn review_versions(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(&field, "must specify one of v1, v1beta1"));
         return;
     }
+    let mut seen = HashSet::new();
     for (at, version) in versions.iter().enumerate() {
-        if versions[..at].contains(version) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(&field.index(at), *version, "duplicate version"));
         } else {
             faults(format::dns_1035_label(version), version, &field.index(at), errors);

@@ -1,5 +1,7 @@
 //! Rules for where pods may run: affinity, tolerations and spreading.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -165,15 +167,15 @@ fn label_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let matching = texts(term, "matchLabelKeys");
     let selector = part(term, "labelSelector");
-    let mut seen: Vec<&str> = members(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
+    let mut seen: HashSet<&str> = members(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
+    let places: HashMap<&str, usize> = matching.iter().enumerate().map(|(at, key)| (*key, at)).collect();
     for expression in list(selector, "matchExpressions") {
         let key = text(expression, "key");
-        if let (Some(at), true) = (matching.iter().rposition(|matching| *matching == key), seen.contains(&key)) {
-            errors.push(FieldError::invalid(&path.index(at), key, "exists in both matchLabelKeys and labelSelector"));
+        if let (Some(at), false) = (places.get(key), seen.insert(key)) {
+            errors.push(FieldError::invalid(&path.index(*at), key, "exists in both matchLabelKeys and labelSelector"));
         }
-        seen.push(key);
     }
-    let others = texts(term, "mismatchLabelKeys");
+    let others: HashSet<&str> = texts(term, "mismatchLabelKeys").into_iter().collect();
     let here = path.child("matchLabelKeys");
     for (at, key) in matching.into_iter().enumerate().filter(|(_, key)| others.contains(key)) {
         let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
@@ -216,6 +218,8 @@ pub(super) fn tolerations(all: &[Value], path: &Path<'_>, errors: &mut Errors) {
 pub(super) fn spread(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("topologySpreadConstraints");
     let all = list(spec, "topologySpreadConstraints");
+    let pair = |constraint| (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
+    let last: HashMap<_, usize> = all.iter().enumerate().map(|(at, constraint)| (pair(constraint), at)).collect();
     for (at, constraint) in all.iter().enumerate() {
         let here = path.index(at);
         let skew = number(constraint, "maxSkew").unwrap_or(0);
@@ -231,8 +235,7 @@ pub(super) fn spread(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         if !choices.contains(&action) {
             errors.push(FieldError::not_supported(&here.child("whenUnsatisfiable"), action, &choices));
         }
-        let again = |other: &Value| text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action;
-        if all[at + 1..].iter().any(again) {
+        if last.get(&(key, action)).is_some_and(|last| *last > at) {
             let shown = format!("{{{key}, {action}}}");
             errors.push(FieldError::duplicate(&here.child("{topologyKey, whenUnsatisfiable}"), shown));
         }

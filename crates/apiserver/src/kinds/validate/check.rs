@@ -1,5 +1,7 @@
 //! The small questions that rules are made of.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::Errors;
@@ -159,19 +161,18 @@ pub(in crate::kinds) fn protocol(port: &Value, path: &Path<'_>, errors: &mut Err
 }
 
 /// Values that must not repeat.
-pub(in crate::kinds) struct Once<'a>(Vec<&'a str>);
+pub(in crate::kinds) struct Once<'a>(HashSet<&'a str>);
 
 impl<'a> Once<'a> {
     pub(in crate::kinds) fn new() -> Self {
-        Self(Vec::new())
+        Self(HashSet::new())
     }
 
     /// Notes a value that was there before.
     pub(in crate::kinds) fn check(&mut self, value: &'a str, path: &Path<'_>, errors: &mut Errors) {
-        if self.0.contains(&value) {
+        if !self.0.insert(value) {
             errors.push(FieldError::duplicate(path, value));
         }
-        self.0.push(value);
     }
 }
 

@@ -1,11 +1,14 @@
 //! Rules for the containers of pods.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
     Errors,
     check::{self, faults, list, maybe_text, not_negative, number, part, required, required_as, text},
-    environment, mounts,
+    environment,
+    mounts::{self, Volumes},
     resources::{self, Asker},
     security,
 };
@@ -19,7 +22,7 @@ pub(super) struct Surroundings<'a> {
     /// What the pods do.
     pub(super) spec: &'a Value,
     /// The volumes that nothing is wrong with.
-    pub(super) volumes: &'a [&'a Value],
+    pub(super) volumes: &'a Volumes<'a>,
     /// The names of the claims of the pod.
     pub(super) claims: &'a [&'a str],
 }
@@ -47,15 +50,14 @@ impl Surroundings<'_> {
             errors.push(FieldError::required(&path, ""));
             return;
         }
-        let mut names: Vec<&str> = Vec::new();
+        let mut names = HashSet::new();
         for (at, container) in all.iter().enumerate() {
             let here = path.index(at);
             self.any_container(container, &here, errors);
             let name = text(container, "name");
-            if names.contains(&name) {
+            if !names.insert(name) {
                 errors.push(FieldError::duplicate(&here.child("name"), name));
             }
-            names.push(name);
             self.hooks_and_probes(container, &here, errors);
             if container.get("restartPolicy").is_some() {
                 let detail = "may not be set for non-init containers";
@@ -68,7 +70,7 @@ impl Surroundings<'_> {
     /// Judges the containers that run first.
     pub(super) fn init_containers(&self, path: &Path<'_>, errors: &mut Errors) {
         let path = path.child("initContainers");
-        let mut names: Vec<&str> = list(self.spec, "containers").iter().map(|other| text(other, "name")).collect();
+        let mut names: HashSet<&str> = list(self.spec, "containers").iter().map(|other| text(other, "name")).collect();
         for (at, container) in list(self.spec, "initContainers").iter().enumerate() {
             let here = path.index(at);
             self.any_container(container, &here, errors);
@@ -77,7 +79,7 @@ impl Surroundings<'_> {
             if names.contains(&name) {
                 errors.push(FieldError::duplicate(&here.child("name"), name));
             } else if !name.is_empty() {
-                names.push(name);
+                names.insert(name);
             }
             host_ports(std::slice::from_ref(container), &path, errors);
             if text(container, "restartPolicy") == "Always" {
@@ -95,17 +97,16 @@ impl Surroundings<'_> {
     pub(super) fn ephemeral_containers(&self, path: &Path<'_>, errors: &mut Errors) {
         let path = path.child("ephemeralContainers");
         let others = list(self.spec, "containers").iter().chain(list(self.spec, "initContainers"));
-        let others: Vec<&str> = others.map(|other| text(other, "name")).collect();
+        let others: HashSet<&str> = others.map(|other| text(other, "name")).collect();
         let mut names = others.clone();
         for (at, container) in list(self.spec, "ephemeralContainers").iter().enumerate() {
             let here = path.index(at);
             self.any_container(container, &here, errors);
             plain_image(container, &here, errors);
             let name = text(container, "name");
-            if names.contains(&name) {
+            if !names.insert(name) {
                 errors.push(FieldError::duplicate(&here.child("name"), name));
             }
-            names.push(name);
             let target = text(container, "targetContainerName");
             if !target.is_empty() && !others.contains(&target) {
                 errors.push(FieldError::not_found(&here.child("targetContainerName"), target));
@@ -145,13 +146,12 @@ impl Surroundings<'_> {
 
     fn resize_policies(&self, container: &Value, path: &Path<'_>, errors: &mut Errors) {
         let path = path.child("resizePolicy");
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen = HashSet::new();
         for (at, policy) in list(container, "resizePolicy").iter().enumerate() {
             let (name, restart) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
-            if seen.contains(&name) {
+            if !seen.insert(name) {
                 errors.push(FieldError::duplicate(&path.index(at), name));
             }
-            seen.push(name);
             for (found, choices) in [(name, ["cpu", "memory"]), (restart, ["NotRequired", "RestartContainer"])] {
                 if found.is_empty() {
                     errors.push(FieldError::required(&path, ""));
@@ -264,15 +264,14 @@ pub(super) fn plain_image(container: &Value, path: &Path<'_>, errors: &mut Error
 
 fn ports(container: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("ports");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for (at, port) in list(container, "ports").iter().enumerate() {
         let here = path.index(at);
         if let Some(name) = maybe_text(port, "name") {
             let found = format::port_name(name);
-            if found.is_empty() && names.contains(&name) {
+            if !names.insert(name) && found.is_empty() {
                 errors.push(FieldError::duplicate(&here.child("name"), name));
             }
-            names.push(name);
             faults(found, name, &here.child("name"), errors);
         }
         match number(port, "containerPort").unwrap_or(0) {

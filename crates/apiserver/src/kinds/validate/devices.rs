@@ -1,5 +1,7 @@
 //! Rules for devices and claims to them.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -36,8 +38,9 @@ fn bounded(all: &[Value], most: usize, path: &Path<'_>, errors: &mut Errors, eac
 /// A list with a bound of items whose names differ.
 fn named(all: &[Value], most: usize, key: &str, path: &Path<'_>, errors: &mut Errors, each: Each<'_>) {
     bounded(all, most, path, errors, each);
+    let mut seen = HashSet::new();
     for (at, item) in all.iter().enumerate() {
-        if all[..at].iter().any(|other| text(other, key) == text(item, key)) {
+        if !seen.insert(text(item, key)) {
             let here = path.index(at);
             errors.push(FieldError::duplicate(&here.child(key), text(item, key)));
         }
@@ -60,7 +63,8 @@ fn distinct(
     if all.len() > most {
         errors.push(FieldError::too_many(&path, all.len(), most));
     }
-    for (at, item) in all.iter().enumerate().filter(|(at, item)| all[..*at].contains(item)) {
+    let mut seen = HashSet::new();
+    for (at, item) in all.iter().enumerate().filter(|(_, item)| !seen.insert(*item)) {
         errors.push(FieldError::duplicate(&path.index(at), *item));
     }
 }

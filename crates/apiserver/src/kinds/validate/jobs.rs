@@ -1,5 +1,7 @@
 //! Rules for jobs and what starts them at set times.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -253,11 +255,12 @@ fn exit_codes(codes: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors)
     } else if values.len() > 255 {
         errors.push(FieldError::too_many(&field, values.len(), 255));
     }
+    let mut seen = HashSet::new();
     for (at, value) in values.iter().enumerate() {
         if text(codes, "operator") == "In" && *value == 0 {
             errors.push(FieldError::invalid(&field.index(at), 0, "must not be 0 for the In operator"));
         }
-        if values[..at].contains(value) {
+        if !seen.insert(value) {
             errors.push(FieldError::duplicate(&field.index(at), *value));
         }
     }

@@ -1,5 +1,7 @@
 //! Rules for where containers find volumes.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -9,28 +11,36 @@ use super::{
 };
 use crate::field::{FieldError, Path};
 
-/// Judges where a container mounts volumes; `volumes` are those of the pod that nothing is wrong with.
-pub(super) fn mounts(container: &Value, volumes: &[&Value], path: &Path<'_>, errors: &mut Errors) {
+/// The volumes of a pod that nothing is wrong with, by their names.
+pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
+
+/// What the items of a list have in a field.
+fn given<'a>(container: &'a Value, items: &str, field: &str) -> HashSet<&'a str> {
+    list(container, items).iter().map(|item| text(item, field)).collect()
+}
+
+/// Judges where a container mounts volumes.
+pub(super) fn mounts(container: &Value, volumes: &Volumes<'_>, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("volumeMounts");
-    let devices = list(container, "volumeDevices");
-    let mut seen: Vec<&str> = Vec::new();
+    let device_names = given(container, "volumeDevices", "name");
+    let device_paths = given(container, "volumeDevices", "devicePath");
+    let mut seen = HashSet::new();
     for (at, mount) in list(container, "volumeMounts").iter().enumerate() {
         let here = path.index(at);
         let (name, target) = (text(mount, "name"), text(mount, "mountPath"));
         check::required(mount, "name", &here, errors);
-        if !volumes.iter().any(|volume| text(volume, "name") == name) {
+        if !volumes.contains_key(name) {
             errors.push(FieldError::not_found(&here.child("name"), name));
         }
         check::required(mount, "mountPath", &here, errors);
-        if seen.contains(&target) {
+        if !seen.insert(target) {
             errors.push(FieldError::invalid(&here.child("mountPath"), target, "must be unique"));
         }
-        seen.push(target);
-        if devices.iter().any(|device| text(device, "name") == name) {
+        if device_names.contains(name) {
             let detail = "must not already exist in volumeDevices";
             errors.push(FieldError::invalid(&here.child("name"), name, detail));
         }
-        if devices.iter().any(|device| text(device, "devicePath") == target) {
+        if device_paths.contains(target) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.push(FieldError::invalid(&here.child("mountPath"), target, detail));
         }
@@ -78,10 +88,11 @@ fn read_only_below(mount: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Judges which volumes a container gets as devices.
-pub(super) fn devices(container: &Value, volumes: &[&Value], path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn devices(container: &Value, volumes: &Volumes<'_>, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("volumeDevices");
-    let mounts = list(container, "volumeMounts");
-    let (mut names, mut targets): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mount_names = given(container, "volumeMounts", "name");
+    let mount_paths = given(container, "volumeMounts", "mountPath");
+    let (mut names, mut targets) = (HashSet::new(), HashSet::new());
     for (at, device) in list(container, "volumeDevices").iter().enumerate() {
         let here = path.index(at);
         let (name, target) = (text(device, "name"), text(device, "devicePath"));
@@ -90,7 +101,7 @@ pub(super) fn devices(container: &Value, volumes: &[&Value], path: &Path<'_>, er
         if names.contains(&name) {
             errors.push(FieldError::invalid(&name_path, name, "must be unique"));
         }
-        match volumes.iter().find(|volume| text(volume, "name") == name) {
+        match volumes.get(name) {
             None => errors.push(FieldError::not_found(&name_path, name)),
             Some(volume) if volume.get("persistentVolumeClaim").or(volume.get("ephemeral")).is_none() => {
                 let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
@@ -105,17 +116,17 @@ pub(super) fn devices(container: &Value, volumes: &[&Value], path: &Path<'_>, er
         if target.split('/').any(|step| step == "..") {
             errors.push(FieldError::invalid(&target_path, target, "can not contain backsteps ('..')"));
         } else {
-            targets.push(target);
+            targets.insert(target);
         }
-        if mounts.iter().any(|mount| text(mount, "name") == name) {
+        if mount_names.contains(name) {
             errors.push(FieldError::invalid(&name_path, name, "must not already exist in volumeMounts"));
         }
-        if mounts.iter().any(|mount| text(mount, "mountPath") == target) {
+        if mount_paths.contains(target) {
             let detail = "must not already exist as a path in volumeMounts";
             errors.push(FieldError::invalid(&target_path, target, detail));
         }
         if !name.is_empty() {
-            names.push(name);
+            names.insert(name);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Rules for nodes and what pods are to them.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -58,15 +60,14 @@ fn amounts(object: &Value, errors: &mut Errors) {
 pub(super) fn taints(spec: &Value, errors: &mut Errors) {
     // Upstream looks for taints among the metadata.
     let path = Path::ROOT.child("metadata.taints");
-    let all = list(spec, "taints");
-    for (at, taint) in all.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for (at, taint) in list(spec, "taints").iter().enumerate() {
         let here = path.index(at);
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         faults(format::qualified_name(key), key, &here.child("key"), errors);
         check::joined_faults(&format::label_value(value), value, ";", &here.child("value"), errors);
         required_one_of(taint, "effect", &affinity::EFFECTS, &here, errors);
-        let same = |other: &Value| text(other, "key") == key && text(other, "effect") == effect;
-        if all[..at].iter().any(same) {
+        if !seen.insert((key, effect)) {
             let mut error = FieldError::duplicate(&here, "");
             error.body = format!("Duplicate value: {}", shown::internal("io.k8s.api.core.v1.Taint", taint));
             errors.push(error.with_detail("taints must be unique by key and effect pair"));
@@ -86,10 +87,9 @@ pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
     super::metadata::labels(scheduling.get("nodeSelector"), &path.child("nodeSelector"), errors);
     let (all, path) = (list(scheduling, "tolerations"), path.child("tolerations"));
     affinity::tolerations(all, &path.child("tolerations"), errors);
-    let without_seconds =
-        |toleration: &Value| ["key", "operator", "value", "effect"].map(|name| text(toleration, name).to_owned());
+    let mut seen = HashSet::new();
     for (at, toleration) in all.iter().enumerate() {
-        if all[..at].iter().any(|other| without_seconds(other) == without_seconds(toleration)) {
+        if !seen.insert(["key", "operator", "value", "effect"].map(|name| text(toleration, name))) {
             let mut error = FieldError::duplicate(&path.index(at), "");
             error.body = format!("Duplicate value: {}", shown::internal("io.k8s.api.core.v1.Toleration", toleration));
             errors.push(error);

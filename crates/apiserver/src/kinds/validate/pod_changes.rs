@@ -1,5 +1,7 @@
 //! What of a pod may change once it was made.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -64,6 +66,29 @@ pub(super) fn check(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
+/// Containers that were put into a pod stay as they are.
+pub(super) fn ephemeral(new: &Value, old: &Value, errors: &mut Errors) {
+    let spec = Path::ROOT.child("spec");
+    let path = spec.child("ephemeralContainers");
+    let now = list(&new["spec"], "ephemeralContainers");
+    for before in list(&old["spec"], "ephemeralContainers") {
+        let name = text(before, "name");
+        let quoted = crate::gotext::quote(name);
+        match now.iter().find(|container| text(container, "name") == name) {
+            None => {
+                let detail = format!("existing ephemeral containers {quoted} may not be removed\n");
+                errors.push(FieldError::forbidden(&path, &detail));
+            }
+            Some(container) if container != before => {
+                let changes = shown::changes("io.k8s.api.core.v1.EphemeralContainer", before, container);
+                let detail = format!("existing ephemeral containers {quoted} may not be changed\n{changes}");
+                errors.push(FieldError::forbidden(&path, &detail));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Sets a member, or takes it away.
 pub(super) fn put(holder: &mut Value, name: &str, value: Option<&Value>) {
     let Some(members) = holder.as_object_mut() else { return };
@@ -113,13 +138,10 @@ fn tolerations(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// Gates can only be opened.
 fn gates(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let names = |object: &Value| -> Vec<String> {
-        let gates = list(&object["spec"], "schedulingGates");
-        gates.iter().map(|gate| text(gate, "name").to_owned()).collect()
-    };
-    let before = names(old);
+    let before: HashSet<&str> = list(&old["spec"], "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    let names = list(&new["spec"], "schedulingGates").iter().map(|gate| text(gate, "name"));
     let path = path.child("schedulingGates");
-    for (at, name) in names(new).iter().enumerate().filter(|(_, name)| !before.contains(name)) {
+    for (at, name) in names.enumerate().filter(|(_, name)| !before.contains(name)) {
         let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
         errors.push(FieldError::forbidden(&path.index(at).child("name"), &detail));
     }

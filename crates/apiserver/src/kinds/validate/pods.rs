@@ -1,5 +1,7 @@
 //! Rules for pods and templates of pods.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -148,7 +150,7 @@ pub(super) fn overhead(amounts: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn resource_claims(spec: &Value, meta: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("resourceClaims");
     let mirror = meta.is_some_and(|meta| part(meta, "annotations").get("kubernetes.io/config.mirror").is_some());
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for (at, claim) in list(spec, "resourceClaims").iter().enumerate() {
         let here = path.index(at);
         if mirror {
@@ -162,7 +164,7 @@ fn resource_claims(spec: &Value, meta: Option<&Value>, path: &Path<'_>, errors: 
             errors.push(FieldError::duplicate(&here.child("name"), name));
         } else {
             faults(format::dns_label(name), name, &here.child("name"), errors);
-            names.push(name);
+            names.insert(name);
         }
         let detail = match (claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")) {
             (Some(_), Some(_)) => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",

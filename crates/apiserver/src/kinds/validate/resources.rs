@@ -1,5 +1,7 @@
 //! Rules for amounts of resources: their names, requests and limits, quotas and ranges of limits.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -185,9 +187,17 @@ fn whole_pages(name: &str, value: &Value, path: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-/// Claims of the pod that a container uses.
+/// Whether as many errors that each show all names come to too much.
+fn shows_too_much(errors: usize, names: &[&str]) -> bool {
+    let bytes = || names.iter().map(|name| name.len()).sum::<usize>();
+    errors.saturating_mul(names.len()) > 100_000 || errors.saturating_mul(bytes()) > 1 << 24
+}
+
+/// Claims of the pod that a container uses; `claims` are those that it has, in order.
 fn claimed(asked: &Value, claims: &[&str], path: &Path<'_>, errors: &mut Errors) {
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    // How many requests of each claim were named.
+    let mut parts: HashMap<&str, usize> = HashMap::new();
     for (at, claim) in list(asked, "claims").iter().enumerate() {
         let here = path.index(at);
         let (name, request) = (text(claim, "name"), text(claim, "request"));
@@ -196,22 +206,27 @@ fn claimed(asked: &Value, claims: &[&str], path: &Path<'_>, errors: &mut Errors)
             continue;
         }
         let key = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
-        if seen.iter().any(|seen| seen == name) {
+        if seen.contains(name) {
             errors.push(FieldError::duplicate(&here, name));
         } else {
             check::written_as(claim, "request", format::dns_label, &here, errors);
             if seen.contains(&key) {
                 errors.push(FieldError::duplicate(&here, key.as_str()));
             } else if request.is_empty() {
-                let parts = seen.iter().filter(|seen| seen.split_once('/').is_some_and(|(claim, _)| claim == name));
-                errors.extend(parts.map(|_| FieldError::duplicate(&here, name)));
+                let parts = parts.get(name).copied().unwrap_or_default();
+                errors.extend((0..parts).map(|_| FieldError::duplicate(&here, name)));
+            } else {
+                *parts.entry(name).or_default() += 1;
             }
-            seen.push(key);
+            seen.insert(key);
         }
-        if !claims.contains(&name) {
-            let known =
-                if claims.is_empty() { " which is empty".to_owned() } else { format!(": {}", claims.join(", ")) };
-            let detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
+        if claims.binary_search(&name).is_err() {
+            let listed = match claims {
+                [] => " which is empty".to_owned(),
+                _ if shows_too_much(errors.len(), claims) => String::new(),
+                _ => format!(": {}", claims.join(", ")),
+            };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{listed}");
             errors.push(FieldError::not_found(&here, name).with_detail(&detail));
         }
     }

@@ -1,6 +1,6 @@
 //! Rules for services and the endpoints behind them.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use serde_json::Value;
 
@@ -77,15 +77,14 @@ fn external_name(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn ports(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("ports");
     let all = list(spec, "ports");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for (at, port) in all.iter().enumerate() {
         let here = path.index(at);
         named_port(port, all.len() > 1, &here, errors);
         let name = text(port, "name");
-        if !name.is_empty() && names.contains(&name) {
+        if !names.insert(name) && !name.is_empty() {
             errors.push(FieldError::duplicate(&here.child("name"), name));
         }
-        names.push(name);
         check::port_number(number(port, "port").unwrap_or(0), &here.child("port"), errors);
         check::protocol(port, &here, errors);
         check::port(port.get("targetPort"), &here.child("targetPort"), errors);
@@ -110,18 +109,18 @@ fn node_ports(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::forbidden(&here.child("nodePort"), "may not be used when `type` is 'ClusterIP'"));
         }
     }
+    let mut seen = HashSet::new();
     for (at, port) in all.iter().enumerate() {
         let Some(taken) = node_port(port) else { continue };
-        let same = |other: &Value| node_port(other) == Some(taken) && text(other, "protocol") == text(port, "protocol");
-        if all[..at].iter().any(same) {
+        if !seen.insert((taken, text(port, "protocol"))) {
             let here = path.index(at);
             errors.push(FieldError::duplicate(&here.child("nodePort"), taken));
         }
     }
+    let mut seen = HashSet::new();
     for (at, port) in all.iter().enumerate() {
-        let key = |port: &Value| (text(port, "protocol").to_owned(), number(port, "port").unwrap_or(0));
-        if all[..at].iter().any(|other| key(other) == key(port)) {
-            let (protocol, number) = key(port);
+        let (protocol, number) = (text(port, "protocol"), number(port, "port").unwrap_or(0));
+        if !seen.insert((protocol, number)) {
             let kept = serde_json::json!({ "protocol": protocol, "port": number });
             let mut duplicate = FieldError::duplicate(&path.index(at), "");
             duplicate.body = format!("Duplicate value: {}", shown::internal("io.k8s.api.core.v1.ServicePort", &kept));
@@ -479,15 +478,14 @@ fn slice_ports(all: &[Value], path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::too_many(path, all.len(), 20_000));
         return;
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for (at, port) in all.iter().enumerate() {
         let here = path.index(at);
         let name = text(port, "name");
         check::written_as(port, "name", format::dns_label, &here, errors);
-        if names.contains(&name) {
+        if !names.insert(name) {
             errors.push(FieldError::duplicate(&here.child("name"), name));
         }
-        names.push(name);
         match port.get("protocol") {
             None => errors.push(FieldError::required(&here.child("protocol"), "")),
             Some(_) => one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &here, errors),

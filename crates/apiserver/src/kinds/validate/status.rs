@@ -1,5 +1,7 @@
 //! What a status may say.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -189,7 +191,8 @@ fn node(status: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let addresses = list(status, "addresses");
     let path = path.child("addresses");
-    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address)) {
+    let mut seen = HashSet::new();
+    for (at, address) in addresses.iter().enumerate().filter(|(_, address)| !seen.insert(address.to_string())) {
         let shown = format!(
             "{{\"Type\":{},\"Address\":{}}}",
             Value::from(text(address, "type")),
@@ -210,10 +213,11 @@ fn balancer(status: &Value, before: &Value, service: Option<&str>, path: &Path<'
         errors.push(FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'"));
         return;
     }
+    let known: HashSet<&str> = known.iter().map(|known| text(known, "ip")).collect();
     for (at, point) in points.iter().enumerate() {
         let path = path.index(at);
         let address = text(point, "ip");
-        if !address.is_empty() && !known.iter().any(|known| text(known, "ip") == address) {
+        if !address.is_empty() && !known.contains(address) {
             faults(format::ip_address(address), address, &path.child("ip"), errors);
         }
         if service.is_some() {
@@ -271,12 +275,30 @@ fn pod(status: &Value, before: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn claim(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    resize_states(status, path, errors);
     let path = path.child("capacity");
     for (resource, amount) in members(status, "capacity") {
         let negative = amount.as_str().and_then(|text| Quantity::parse(text).ok()).filter(|amount| amount.sign() < 0);
         if let Some(amount) = negative {
             let shown = amount.whole().map_or_else(|| amount.written(), |whole| whole.to_string());
             errors.push(FieldError::invalid_shown(&path.key(resource), &shown, "must be a valid resource quantity"));
+        }
+    }
+}
+
+/// How far the growth of a volume may be. What is told is the resource, not its state.
+fn resize_states(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let path = path.child("allocatedResourceStatuses");
+    for (resource, state) in members(status, "allocatedResourceStatuses") {
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            errors.push(FieldError::not_supported_text(&path, resource, &STATES));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Rules for the volumes of pods.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -7,6 +9,7 @@ use super::{
     check::{self, faults, list, maybe_text, number, part, quantity, required, text},
     containers, disks,
     environment::{self, Told},
+    mounts::Volumes,
     serving, shown, storage, templates,
 };
 use crate::{
@@ -52,27 +55,32 @@ const SOURCES: [&str; 30] = [
 
 /// Judges the volumes of a specification of pods, and returns those that nothing is wrong with. `pod` is the name of the pod where
 /// there is one already.
-pub(super) fn volumes<'a>(spec: &'a Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) -> Vec<&'a Value> {
+pub(super) fn volumes<'a>(spec: &'a Value, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) -> Volumes<'a> {
     let path = path.child("volumes");
-    let mut sound: Vec<&Value> = Vec::new();
+    let mut sound = Volumes::new();
     let all = list(spec, "volumes");
+    // The claims that the pod gets with its volumes.
+    let made: HashSet<String> = match pod {
+        Some(pod) => {
+            let with_claim = all.iter().filter(|volume| volume.get("ephemeral").is_some());
+            with_claim.map(|volume| format!("{pod}-{}", text(volume, "name"))).collect()
+        }
+        None => HashSet::new(),
+    };
     for (at, volume) in all.iter().enumerate() {
         let here = path.index(at);
         let before = errors.len();
         source(volume, pod, &here, errors);
         let name = text(volume, "name");
         check::required_as(volume, "name", format::dns_label, &here, errors);
-        if sound.iter().any(|other| text(other, "name") == name) {
+        if sound.contains_key(name) {
             errors.push(FieldError::duplicate(&here.child("name"), name));
         }
         if errors.len() == before {
-            sound.push(volume);
+            sound.insert(name, volume);
         }
         let claim = text(part(volume, "persistentVolumeClaim"), "claimName");
-        let makes = |other: &Value| {
-            other.get("ephemeral").is_some() && pod.is_some_and(|pod| claim == format!("{pod}-{}", text(other, "name")))
-        };
-        if volume.get("persistentVolumeClaim").is_some() && all.iter().any(makes) {
+        if volume.get("persistentVolumeClaim").is_some() && made.contains(claim) {
             let detail = "must not reference a PVC that gets created for an ephemeral volume";
             errors.push(FieldError::invalid(&here.child("persistentVolumeClaim.claimName"), claim, detail));
         }

@@ -1,6 +1,9 @@
 //! Warnings of pods and templates of pods.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    fmt,
+};
 
 use serde_json::Value;
 
@@ -12,6 +15,9 @@ use super::{
     OLD_VOLUMES, addresses, claim_spec, node_term, old_label,
 };
 use crate::field::{Path, quote};
+
+/// Of what stands in an object many times in every combination, no more is told: nobody is sent as much.
+const ENOUGH: usize = 1000;
 
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -112,7 +118,6 @@ fn volumes(spec: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 /// A path within a volume, and what it comes from where several things come together.
-#[derive(PartialEq)]
 struct Placed<'a> {
     path: &'a str,
     source: String,
@@ -121,11 +126,6 @@ struct Placed<'a> {
 impl Placed<'_> {
     fn shown(&self) -> String {
         if self.source.is_empty() { quote(self.path) } else { format!("{} ({})", quote(self.path), self.source) }
-    }
-
-    fn overlaps(&self, other: &Placed<'_>) -> bool {
-        let (own, others) = (format!("{}/", self.path), format!("{}/", other.path));
-        !self.path.is_empty() && !other.path.is_empty() && (own.starts_with(&others) || others.starts_with(&own))
     }
 }
 
@@ -171,21 +171,51 @@ fn colliding(paths: &[(String, String)], volume: &str, described: &str, found: &
         .iter()
         .map(|(path, source)| Placed { path: path.trim_end_matches('/'), source: source.clone() })
         .collect();
-    for (at, path) in placed.iter().enumerate() {
-        for other in placed[..at].iter().filter(|other| path.overlaps(other)) {
-            let both = format!("{} with {}", path.shown(), other.shown());
+    let mut known = Known::default();
+    for (at, path) in placed.iter().enumerate().filter(|(_, path)| !path.path.is_empty()) {
+        for other in known.around(path.path, ENOUGH.saturating_sub(found.len())) {
+            let both = format!("{} with {}", path.shown(), placed[other].shown());
             found.push(format!("volume {} ({described}): overlapping paths: {both}", quote(volume)));
         }
+        known.add(path.path, at);
+    }
+}
+
+/// Paths, found again by those above and below them. Each stands with a slash behind it.
+#[derive(Default)]
+struct Known(BTreeMap<String, Vec<usize>>);
+
+impl Known {
+    fn add(&mut self, path: &str, place: usize) {
+        self.0.entry(format!("{path}/")).or_default().push(place);
+    }
+
+    /// Where paths stand that are this one, above it or below it: the first of them, in order.
+    fn around(&self, path: &str, most: usize) -> Vec<usize> {
+        let path = format!("{path}/");
+        let above = path.char_indices().filter(|(at, c)| *c == '/' && at + 1 < path.len());
+        let above = above.filter_map(|(at, _)| self.0.get(&path[..=at]));
+        let below = self.0.range(path.clone()..).take_while(|(other, _)| other.starts_with(&path));
+        let mut places = Vec::new();
+        for others in above.chain(below.map(|(_, others)| others)) {
+            places.extend_from_slice(&others[..others.len().min(most)]);
+            if places.len() >= most.saturating_mul(2) {
+                break;
+            }
+        }
+        places.sort_unstable();
+        places.truncate(most);
+        places
     }
 }
 
 /// Addresses and names that stand in a list twice.
 fn repeated(spec: &Value, path: &str, found: &mut Vec<String>) {
     for (field, key, what) in [("hostAliases", "ip", "ip"), ("imagePullSecrets", "name", "name")] {
-        let all = list(spec, field);
-        for (at, item) in all.iter().enumerate() {
+        let mut seen = HashSet::new();
+        for (at, item) in list(spec, field).iter().enumerate() {
             let value = text(item, key);
-            if all[..at].iter().any(|other| text(other, key) == value) {
+            if !seen.insert(value) {
                 found.push(format!("{path}.{field}[{at}].{key}: duplicate {what} {}", quote(value)));
             }
         }
@@ -242,15 +272,14 @@ pub(super) fn fractional_bytes(
 
 /// Variables that are set again without the old value.
 fn hidden_variables(container: &Value, path: &Path<'_>, found: &mut Vec<String>) {
-    let all = list(container, "env");
-    let names: Vec<&str> = all.iter().map(|variable| text(variable, "name")).collect();
-    for (at, variable) in all.iter().enumerate() {
-        let (name, value) = (names[at], text(variable, "value"));
+    let mut seen = HashSet::new();
+    for (at, variable) in list(container, "env").iter().enumerate() {
+        let (name, value) = (text(variable, "name"), text(variable, "value"));
         let extends = || {
             let reference = format!("$({name})");
             variable.get("valueFrom").is_none() && value != reference && value.contains(&reference)
         };
-        if names[..at].contains(&name) && !extends() {
+        if !seen.insert(name) && !extends() {
             let words = "which may be dropped when using apply";
             found.push(format!("{path}.env[{at}]: hides previous definition of {}, {words}", quote(name)));
         }
@@ -265,6 +294,7 @@ fn ports(spec: &Value, path: &Path<'_>, found: &mut Vec<String>) {
         }
     });
     let number = |port: &Value, name: &str| number(port, name).unwrap_or(0);
+    let mut before = Ports::default();
     for (at, (place, port)) in all.iter().enumerate() {
         let (address, host) = (text(port, "hostIP"), number(port, "hostPort"));
         if !address.is_empty() && host == 0 {
@@ -276,32 +306,73 @@ fn ports(spec: &Value, path: &Path<'_>, found: &mut Vec<String>) {
             );
             found.push(format!("{place}: hostIP set without hostPort: {shown}"));
         }
-        for (other_place, other) in &all[..at] {
-            let same = number(port, "containerPort") == number(other, "containerPort")
-                && text(port, "protocol") == text(other, "protocol");
-            if !same {
-                continue;
-            }
+        for other in before.colliding(port, ENOUGH.saturating_sub(found.len())) {
+            let (other_place, other) = &all[other];
             let (other_address, other_host) = (text(other, "hostIP"), number(other, "hostPort"));
             let problem = if address == other_address && host == other_host {
                 "duplicate"
             } else if host == 0 || other_host == 0 {
                 "overlapping"
-            } else if host == other_host && address.is_empty() != other_address.is_empty() {
-                "dangerously ambiguous"
             } else {
-                continue;
+                "dangerously ambiguous"
             };
             found.push(format!("{place}: {problem} port definition with {other_place}"));
         }
+        before.add(port, at);
     }
-    for (at, (place, port)) in all.iter().enumerate() {
+    let mut named: HashMap<&str, &str> = HashMap::new();
+    for (place, port) in &all {
         let name = text(port, "name");
-        let first = all[..at].iter().find(|(_, other)| !name.is_empty() && text(other, "name") == name);
-        if let Some((first, _)) = first {
-            let words = format!("services and probes that select ports by name will use {first}");
-            found.push(format!("{place}: duplicate port name {} with {first}, {words}", quote(name)));
+        if name.is_empty() {
+            continue;
         }
+        match named.entry(name) {
+            Entry::Vacant(first) => drop(first.insert(place)),
+            Entry::Occupied(first) => {
+                let first = first.get();
+                let words = format!("services and probes that select ports by name will use {first}");
+                found.push(format!("{place}: duplicate port name {} with {first}, {words}", quote(name)));
+            }
+        }
+    }
+}
+
+/// Ports by what they can collide in: their number and protocol, then the port of the host, then its address.
+#[derive(Default)]
+struct Ports<'a> {
+    alike: HashMap<(i64, &'a str), Vec<usize>>,
+    by_host: HashMap<(i64, &'a str, i64), Vec<usize>>,
+    by_address: HashMap<(i64, &'a str, i64, &'a str), Vec<usize>>,
+}
+
+impl<'a> Ports<'a> {
+    fn key(port: &'a Value) -> (i64, &'a str, i64, &'a str) {
+        let number = |name: &str| number(port, name).unwrap_or(0);
+        (number("containerPort"), text(port, "protocol"), number("hostPort"), text(port, "hostIP"))
+    }
+
+    fn add(&mut self, port: &'a Value, at: usize) {
+        let (own, protocol, host, address) = Self::key(port);
+        self.alike.entry((own, protocol)).or_default().push(at);
+        self.by_host.entry((own, protocol, host)).or_default().push(at);
+        self.by_address.entry((own, protocol, host, address)).or_default().push(at);
+    }
+
+    /// The first of those that a port collides with, in order: a port of any host does with all, one of any address with all of
+    /// its host's port.
+    fn colliding(&self, port: &'a Value, most: usize) -> Vec<usize> {
+        let (own, protocol, host, address) = Self::key(port);
+        let by_address = |address| self.by_address.get(&(own, protocol, host, address));
+        let lists = match (host, address) {
+            (0, _) => [self.alike.get(&(own, protocol)), None, None],
+            (_, "") => [self.by_host.get(&(own, protocol, 0)), self.by_host.get(&(own, protocol, host)), None],
+            _ => [self.by_host.get(&(own, protocol, 0)), by_address(address), by_address("")],
+        };
+        let first = lists.into_iter().flatten().flat_map(|list| &list[..list.len().min(most)]);
+        let mut places: Vec<usize> = first.copied().collect();
+        places.sort_unstable();
+        places.truncate(most);
+        places
     }
 }
 
@@ -319,5 +390,86 @@ fn affinity(spec: &Value, path: &str, found: &mut Vec<String>) {
                 found.push(format!("{here}.{PREFERRED}[{at}].podAffinityTerm.labelSelector: {NO_SELECTOR}"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn warned(spec: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        pod(&json!({ "spec": spec }), &mut found);
+        found
+    }
+
+    #[test]
+    fn paths_that_hide_each_other_are_told_in_pairs() {
+        let items = |paths: &[&str]| -> Vec<Value> { paths.iter().map(|path| json!({ "path": path })).collect() };
+        let volume = json!({"name": "v", "configMap": {"name": "c", "items": items(&["a/b/", "ab", "a", "a/b", "b", "a/b/c", "", ""])}});
+        let told = |one: &str, other: &str| {
+            format!("volume \"v\" (ConfigMap \"c\"): overlapping paths: \"{one}\" with \"{other}\"")
+        };
+        let expected = [("a", "a/b"), ("a/b", "a/b"), ("a/b", "a"), ("a/b/c", "a/b"), ("a/b/c", "a"), ("a/b/c", "a/b")];
+        assert_eq!(warned(&json!({"volumes": [volume]})), expected.map(|(one, other)| told(one, other)));
+    }
+
+    #[test]
+    fn ports_that_collide_are_told_in_pairs() {
+        let ports = json!([
+            {"containerPort": 80, "protocol": "TCP", "name": "a"},
+            {"containerPort": 81, "protocol": "TCP", "name": "b"},
+            {"containerPort": 80, "protocol": "TCP", "name": "a"},
+            {"containerPort": 80, "protocol": "UDP"},
+            {"containerPort": 80, "protocol": "TCP", "hostPort": 1},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1, "hostIP": "10.0.0.1"},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 1, "hostIP": "10.0.0.2"},
+            {"containerPort": 90, "protocol": "TCP", "hostPort": 2, "hostIP": "10.0.0.2"},
+        ]);
+        let place = |at: usize| format!("spec.containers[0].ports[{at}]");
+        let told = warned(&json!({"containers": [{"name": "c", "ports": ports}]}));
+        let first = place(0);
+        assert_eq!(
+            told,
+            [
+                format!("{}: duplicate port definition with {first}", place(2)),
+                format!("{}: overlapping port definition with {first}", place(4)),
+                format!("{}: overlapping port definition with {}", place(4), place(2)),
+                format!("{}: dangerously ambiguous port definition with {}", place(6), place(5)),
+                format!("{}: dangerously ambiguous port definition with {}", place(7), place(5)),
+                format!(
+                    "{}: duplicate port name \"a\" with {first}, services and probes that select ports by name will use {first}",
+                    place(2)
+                ),
+            ]
+        );
+    }
+
+    /// Each of these lists was once gone through for each of its items.
+    #[test]
+    fn long_lists_are_gone_through_once() {
+        let many = |item: fn(usize) -> Value| -> Vec<Value> { (0..60_000).map(item).collect() };
+        let container = json!({"name": "c",
+            "env": many(|at| json!({"name": format!("N{at}"), "value": "x"})),
+            "ports": many(|at| json!({"containerPort": at, "protocol": "TCP", "name": format!("p{at}")}))});
+        let volume =
+            json!({"name": "v", "configMap": {"name": "c", "items": many(|at| json!({"path": format!("d/{at}")}))}});
+        let aliases = many(|at| json!({"ip": format!("10.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255)}));
+        assert_eq!(warned(&json!({"containers": [container], "volumes": [volume], "hostAliases": aliases})), [""; 0]);
+        let hosts =
+            many(|at| json!({"containerPort": 80, "protocol": "TCP", "hostPort": 1 + at, "hostIP": "10.0.0.1"}));
+        let addresses = many(
+            |at| json!({"containerPort": 80, "protocol": "TCP", "hostPort": 1, "hostIP": format!("10.{}.{}.9", at >> 8, at & 255)}),
+        );
+        for ports in [hosts, addresses] {
+            assert_eq!(warned(&json!({"containers": [{"name": "c", "ports": ports}]})), [""; 0]);
+        }
+        let same = json!({"name": "c", "ports": many(|_| json!({"containerPort": 80, "protocol": "TCP"}))});
+        let volume = json!({"name": "v", "configMap": {"name": "c", "items": many(|_| json!({"path": "d"}))}});
+        assert_eq!(warned(&json!({"volumes": [volume]})).len(), ENOUGH);
+        assert_eq!(warned(&json!({"containers": [same]})).len(), ENOUGH);
     }
 }
