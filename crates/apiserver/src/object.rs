@@ -149,21 +149,29 @@ impl<'a> Stored<'a> {
         self.head.mark == mark
     }
 
-    /// The same without its managers, and the text of those; empty if there are none.
+    /// The object as values without its managers, and the text of those; empty if there are none.
     pub(crate) fn parse_apart(&self, kind: &str, api_version: &str) -> (Value, &'a [u8]) {
-        let Head { splice, metadata_end, .. } = self.head;
-        let (start, end) = (splice as usize, metadata_end as usize);
-        // The managers are the last field of the metadata. Labels and annotations of that name hold no list, and quotes within
-        // texts are escaped.
-        let is_list = |at: usize| self.bytes.get(at + MANAGERS.len()) == Some(&b'[');
-        let is_managers =
-            |at: &usize| self.bytes[*at] == b',' && self.bytes[*at..].starts_with(MANAGERS) && is_list(*at);
-        let Some(at) = (start..end).find(is_managers) else { return (self.parse(kind, api_version), &[]) };
+        let (before, managers, after) = self.head.apart(self.bytes);
+        if managers.is_empty() {
+            return (self.parse(kind, api_version), managers);
+        }
         let mut text = Vec::with_capacity(self.value.len());
-        text.extend_from_slice(&self.bytes[..at]);
-        text.extend_from_slice(&self.bytes[end..]);
+        text.extend_from_slice(before);
+        text.extend_from_slice(after);
         self.value.segments().skip(1).for_each(|segment| text.extend_from_slice(segment));
-        (self.understood(&text, kind, api_version), &self.bytes[at + MANAGERS.len()..end])
+        (self.understood(&text, kind, api_version), managers)
+    }
+
+    /// Whether content is what is stored already, but for what is said of managers who own the same.
+    pub(crate) fn is_same(&self, content: &Content, own_the_same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        let Some(((head, _), first)) = Head::decode(&content.head).zip(content.value.first()) else { return false };
+        let (before, managers, after) = self.head.apart(self.bytes);
+        let (new_before, new_managers, new_after) = head.apart(&first.bytes);
+        let others = content.value[1..].iter().map(|segment| segment.bytes.as_slice());
+        before == new_before
+            && after == new_after
+            && self.value.segments().skip(1).eq(others)
+            && (managers == new_managers || own_the_same(managers, new_managers))
     }
 
     fn whole(&self) -> Cow<'a, [u8]> {
@@ -228,6 +236,19 @@ impl Head {
             head.extend_from_slice(version.as_bytes());
         }
         head
+    }
+
+    /// The bytes before the managers, the text of those, and the bytes behind. The text is empty if there are none.
+    fn apart(self, bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
+        let (start, end) = (self.splice as usize, self.metadata_end as usize);
+        // The managers are the last field of the metadata. Labels and annotations of that name hold no list, and quotes within
+        // texts are escaped.
+        let is_list = |at: usize| bytes.get(at + MANAGERS.len()) == Some(&b'[');
+        let is_managers = |at: &usize| bytes[*at] == b',' && bytes[*at..].starts_with(MANAGERS) && is_list(*at);
+        match (start..end).find(is_managers) {
+            Some(at) => (&bytes[..at], &bytes[at + MANAGERS.len()..end], &bytes[end..]),
+            None => (&bytes[..end], &[], &bytes[end..]),
+        }
     }
 
     /// The head, and the version of the kind if it is said.
@@ -463,6 +484,26 @@ mod tests {
             expected["apiVersion"] = "v1".into();
             expected["metadata"]["resourceVersion"] = "1".into();
             assert_eq!(apart, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_stored_already_is_known() {
+        let object = json!({"data": {"k": "v"}, "metadata": {"name": "a", "uid": "u", "labels": {"x": "y"}}});
+        let content = |object: &Value, managers: &str| encode_owned(object, Some(managers.as_bytes()));
+        let mut whole = object.clone();
+        whole["metadata"]["managedFields"] = json!([{"manager": "m", "time": "1"}]);
+        let kept = stored(&whole).await;
+        let same = |object: &Value, managers: &str| {
+            let later = |_: &[u8], new: &[u8]| new.ends_with(br#""time":"2"}]"#);
+            Stored::of(&kept).unwrap().is_same(&content(object, managers), later)
+        };
+        assert!(same(&object, r#"[{"manager":"m","time":"1"}]"#) && same(&object, r#"[{"manager":"m","time":"2"}]"#));
+        assert!(!same(&object, r#"[{"manager":"m","time":"3"}]"#) && !same(&object, ""));
+        for (path, value) in [("/data/k", "w"), ("/metadata/labels/x", "z"), ("/metadata/uid", "v")] {
+            let mut changed = object.clone();
+            *changed.pointer_mut(path).unwrap() = value.into();
+            assert!(!same(&changed, r#"[{"manager":"m","time":"1"}]"#), "{path}");
         }
     }
 

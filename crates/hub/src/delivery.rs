@@ -115,9 +115,55 @@ pub enum WorkChange {
         number: u32,
     },
     /// A work may exist and is to stay as it is: what it should carry is not known now.
-    Keep(ResourceId),
+    Keep {
+        /// Its id.
+        id: ResourceId,
+        /// Where it may be.
+        cluster: Arc<str>,
+        /// The Binding it comes from.
+        binding: Arc<str>,
+        /// Its box in that Binding.
+        number: u32,
+    },
     /// A work is not wanted any more.
-    Delete(ResourceId),
+    Delete {
+        /// Its id.
+        id: ResourceId,
+        /// Where it is.
+        cluster: Arc<str>,
+        /// The Binding it comes from.
+        binding: Arc<str>,
+        /// Its box in that Binding.
+        number: u32,
+    },
+}
+
+impl WorkChange {
+    /// The work.
+    pub fn id(&self) -> &ResourceId {
+        match self {
+            Self::Put { id, .. } | Self::Keep { id, .. } | Self::Delete { id, .. } => id,
+        }
+    }
+
+    /// The wish that the work stays as it is, in place of this one.
+    pub fn kept(&self) -> Self {
+        match self {
+            Self::Put { id, cluster, binding, number, .. }
+            | Self::Keep { id, cluster, binding, number }
+            | Self::Delete { id, cluster, binding, number } => {
+                let (id, cluster, binding) = (id.clone(), Arc::clone(cluster), Arc::clone(binding));
+                Self::Keep { id, cluster, binding, number: *number }
+            }
+        }
+    }
+
+    /// The Binding that the work comes from.
+    pub fn binding(&self) -> &Arc<str> {
+        match self {
+            Self::Put { binding, .. } | Self::Keep { binding, .. } | Self::Delete { binding, .. } => binding,
+        }
+    }
 }
 
 /// A BindingPolicy as far as it is not its spec.
@@ -379,6 +425,17 @@ impl Delivery {
     /// Whether anything changed that was not settled.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
+    }
+
+    /// Whether policies are gone and that was not settled.
+    pub fn has_removed(&self) -> bool {
+        self.dirty.keys().any(|policy| !self.policies.contains_key(policy))
+    }
+
+    /// Keeps the works that a program before this one may have sent, as far as nobody has looked at their Bindings: what they
+    /// should carry cannot be known yet.
+    pub fn keep(&mut self) -> Vec<WorkChange> {
+        self.bindings.values_mut().flat_map(Bound::keep).collect()
     }
 
     /// The Bindings of a policy.

@@ -201,8 +201,12 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Phase {
-    /// The works are being put again after a start; requests wait, because "I have none" would be a lie.
-    Loading(Deferred),
+    /// The works are being put again after a start. Requests wait, because "I have none" would be a lie, and statuses are not
+    /// looked at, because nobody knows yet whose they are: clusters are asked for them when everything is known.
+    Loading {
+        deferred: Deferred,
+        connected: bool,
+    },
     Ready,
 }
 
@@ -252,7 +256,7 @@ impl Source {
             config,
             epoch,
             epoch_since: None,
-            phase: Phase::Loading(Deferred::default()),
+            phase: Phase::Loading { deferred: Deferred::default(), connected: false },
             clusters: BTreeMap::new(),
             works: HashMap::new(),
             entropy,
@@ -415,7 +419,9 @@ impl Source {
 
     /// Says that everything wanted has been put. Works of the ledger that were not are deleted.
     pub fn ready(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Phase::Loading(deferred) = std::mem::replace(&mut self.phase, Phase::Ready) else { return Vec::new() };
+        let Phase::Loading { deferred, connected } = std::mem::replace(&mut self.phase, Phase::Ready) else {
+            return Vec::new();
+        };
         let mut dropped: Vec<ResourceId> = self
             .works
             .iter()
@@ -432,15 +438,22 @@ impl Source {
         for (dialect, request) in deferred.into_requests() {
             self.answer(dialect, request, now);
         }
+        if connected {
+            self.ask_everyone();
+            self.tick_into(now);
+        }
         self.drain()
     }
 
     /// The transport has subscribed, for the first time or again: anything may have been lost.
     pub fn connected(&mut self, now: Timestamp) -> Vec<Effect> {
         self.next_resync = Some(later(now, self.entropy.jittered(self.config.resync_every)));
-        self.ask_everyone();
         for cluster in self.clusters.values_mut() {
             cluster.republish_at = now;
+        }
+        match &mut self.phase {
+            Phase::Loading { connected, .. } => *connected = true,
+            Phase::Ready => self.ask_everyone(),
         }
         self.tick_into(now);
         self.drain()
@@ -453,7 +466,7 @@ impl Source {
     }
 
     fn tick_into(&mut self, now: Timestamp) {
-        if matches!(self.phase, Phase::Loading(_)) {
+        if self.is_loading() {
             return;
         }
         if self.next_resync.is_some_and(|due| due <= now) {
@@ -472,7 +485,9 @@ impl Source {
         match message {
             Message::Status(status) if status.source == self.config.id => {
                 self.heard(&status.cluster.clone(), dialect, None, now);
-                self.status(status, now);
+                if !self.is_loading() {
+                    self.status(status, now);
+                }
             }
             Message::SpecResync(request) => {
                 if request.addressee.as_ref().is_none_or(|source| *source == self.config.id) {
@@ -514,6 +529,10 @@ impl Source {
             self.send_unknown(name, id, version, now);
         }
         self.drain()
+    }
+
+    fn is_loading(&self) -> bool {
+        matches!(self.phase, Phase::Loading { .. })
     }
 
     fn cluster(&mut self, name: &ClusterName, now: Timestamp) -> &mut Cluster {

@@ -7,13 +7,7 @@ use orrery_store::Object;
 use serde_json::Value;
 
 use super::{Call, create::outgoing, is_as_stored, native, read, stored};
-use crate::{
-    apply::Managers,
-    body::Body,
-    object::{Metadata, same_but_for_times},
-    request::Shape,
-    status::Status,
-};
+use crate::{body::Body, object::Metadata, request::Shape, status::Status};
 
 /// An object as it is before a write, complete.
 #[derive(Clone, Copy)]
@@ -40,15 +34,6 @@ impl Made {
             Metadata::of(&mut object).set("managedFields", list);
         }
         object
-    }
-
-    /// Whether nothing has changed but the times at which managers changed something.
-    pub(crate) fn is_same(&self, old: Old<'_>) -> bool {
-        let alike = |(now, before): (&[u8], &[u8])| {
-            let own_the_same = || Some(Managers::parse(now)?.own_the_same(&Managers::parse(before)?));
-            now == before || own_the_same().unwrap_or(false)
-        };
-        same_but_for_times(old.object, &self.object) && self.managers.as_deref().zip(old.managers).is_none_or(alike)
     }
 }
 

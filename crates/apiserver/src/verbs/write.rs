@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     answer,
+    apply::Managers,
     custom::numbers,
     definitions::{Custom, settled},
     field::FieldError,
@@ -293,7 +294,7 @@ impl<'a> Writer<'a> {
     ) -> Result<Option<Change>, Status> {
         let decided = settled(self.shared, || {
             noted.clear();
-            let (object, managers) = if apart { self.read_apart(existing)? } else { (self.read(existing)?, None) };
+            let (mut object, managers) = if apart { self.read_apart(existing)? } else { (self.read(existing)?, None) };
             let old = Old { object: &object, managers };
             let Made { object: mut new, managers: owned } = change(old, noted)?;
             if spaces::is_space(self.resource) && spaces::is_held(old.object) {
@@ -308,19 +309,24 @@ impl<'a> Writer<'a> {
                 owner.update(old.object, &mut new).map_err(refuse)?;
             }
             self.check_version(&new, existing, name)?;
-            let new = self.prepare(new, old.object, name, noted)?;
-            self.decided(Made { object: new, managers: owned }, object, managers, existing)
+            if apart {
+                // The complete object is not needed any more: what is the same shows in what is stored.
+                schema::sparse(&self.resource.schemas, self.resource.schema, &mut object);
+                let new = Made { object: self.prepare(new, &object, name, noted)?, managers: owned };
+                return self.decided_by_content(new, object, existing);
+            }
+            let new = self.prepare(new, &self.sparse(old.object), name, noted)?;
+            self.decided(new, object, existing)
         });
         self.replace(existing, decided.await?).await
     }
 
     /// A change, with what is stored for it if that takes a conversion.
-    fn decided(&self, new: Made, old: Value, managers: Option<&[u8]>, existing: &Object) -> Result<Decided, Status> {
+    fn decided(&self, new: Value, old: Value, existing: &Object) -> Result<Decided, Status> {
         let Some(custom) = &self.resource.custom else {
-            let same = new.is_same(Old { object: &old, managers });
-            return Ok(Decided { same, old, new, content: None });
+            return Ok(Decided { same: object::same_but_for_times(&old, &new), old, new: new.into(), content: None });
         };
-        let (new, content) = self.content(new.whole())?;
+        let (new, content) = self.content(new)?;
         let same = object::same_but_for_times(&old, &new) && is_kept(custom, existing, &content)?;
         Ok(Decided { same, old, new: new.into(), content: Some(content) })
     }
@@ -341,8 +347,8 @@ impl<'a> Writer<'a> {
                     // The managers are those that were there.
                     let _ = owner.update(&old, &mut new);
                 }
-                let new = self.prepare(new, &old, name, &mut Vec::new())?;
-                self.decided(new.into(), old, None, &existing)
+                let new = self.prepare(new, &self.sparse(&old), name, &mut Vec::new())?;
+                self.decided(new, old, &existing)
             });
             if let Some(change) = self.replace(&existing, decided.await?).await? {
                 return Ok(change);
@@ -383,7 +389,25 @@ impl<'a> Writer<'a> {
         Allocation { shared: self.shared, space: self.space, resource: self.resource }
     }
 
-    /// The new object in its complete form, with everything the client has no say in taken from the old one.
+    /// A change of a built-in kind whose managers are kept apart.
+    fn decided_by_content(&self, new: Made, old: Value, existing: &Object) -> Result<Decided, Status> {
+        let content = object::encode_owned(&new.object, new.managers.as_deref());
+        let own_the_same = |one: &[u8], other: &[u8]| {
+            Managers::parse(one).zip(Managers::parse(other)).is_some_and(|(one, other)| one.own_the_same(&other))
+        };
+        let same = stored(existing)?.is_same(&content, own_the_same);
+        Ok(Decided { same, old, new, content: Some(content) })
+    }
+
+    /// An object in its sparse form, without its managers.
+    fn sparse(&self, object: &Value) -> Value {
+        let mut sparse = object::without_managers(object);
+        schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse);
+        sparse
+    }
+
+    /// The new object in its complete form, with everything the client has no say in taken from the old one, which is sparse
+    /// and without managers.
     fn prepare(&self, mut new: Value, old: &Value, name: &str, warnings: &mut Vec<String>) -> Result<Value, Status> {
         let mut metadata = Metadata::of(&mut new);
         for field in ["name", "namespace", "creationTimestamp", "generation"] {
@@ -404,35 +428,33 @@ impl<'a> Writer<'a> {
         if metadata.get("deletionGracePeriodSeconds").is_none() {
             metadata.copy("deletionGracePeriodSeconds", old);
         }
-        let mut sparse_old = object::without_managers(old);
-        schema::sparse(&self.resource.schemas, self.resource.schema, &mut sparse_old);
         let asked = self.allocation().asked(&new);
-        kinds::prepare_update(self.resource, self.subresource, &mut new, &sparse_old, &self.shared.now());
+        kinds::prepare_update(self.resource, self.subresource, &mut new, old, &self.shared.now());
         if self.subresource.is_none() {
-            self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(&sparse_old), self.dry_run))?;
+            self.refuse(name, kinds::validate_addresses(self.resource, &new, Some(old), self.dry_run))?;
         }
         match &self.resource.custom {
             Some(custom) => {
                 kinds::check_type(self.resource, &new)?;
-                let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(&sparse_old));
+                let verdict = kinds::judge_custom(self.resource, custom, self.subresource, &new, Some(old));
                 // What is only warned of is told even if something else is refused.
                 warnings.extend(verdict.warnings);
                 self.refuse(name, verdict.errors)?;
             }
             None => {
                 let part = self.subresource;
-                self.refuse(name, kinds::validate_update(self.resource, self.shown, part, &new, &sparse_old))?;
+                self.refuse(name, kinds::validate_update(self.resource, self.shown, part, &new, old))?;
             }
         }
         if self.subresource.is_none() {
-            self.place().judge(&new, Some(&sparse_old))?;
+            self.place().judge(&new, Some(old))?;
         }
         if self.dry_run {
-            self.allocation().try_out(&asked, &mut new, Some(&sparse_old));
+            self.allocation().try_out(&asked, &mut new, Some(old));
         } else {
-            self.allocation().settle(&asked, &mut new, Some(&sparse_old))?;
+            self.allocation().settle(&asked, &mut new, Some(old))?;
         }
-        warnings.extend(kinds::warnings(self.resource, &new, Some(&sparse_old)));
+        warnings.extend(kinds::warnings(self.resource, &new, Some(old)));
         answer::complete(self.resource, &mut new);
         Ok(new)
     }

@@ -180,10 +180,14 @@ impl Bound {
         &self.destinations
     }
 
-    /// The objects of a work that was told.
+    /// The objects of a work that was told; of one that is kept without knowing it, those of its box.
     pub(super) fn objects_of(&self, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
-        let work = self.works.get(&(number, Arc::clone(cluster)));
-        work.map(|work| work.objects.iter().cloned().collect()).unwrap_or_default()
+        let key = (number, Arc::clone(cluster));
+        match self.works.get(&key) {
+            Some(work) => work.objects.iter().cloned().collect(),
+            None if self.unseen.contains(&key) => self.boxes.things(number).into_iter().flatten().cloned().collect(),
+            None => BTreeSet::new(),
+        }
     }
 
     /// Whether a work was too large to be sent. Answers whether that is news.
@@ -339,7 +343,16 @@ impl Bound {
     pub(super) fn remove(&mut self) -> Vec<WorkChange> {
         let mut keys = std::mem::take(&mut self.unseen);
         keys.extend(std::mem::take(&mut self.works).into_keys());
-        keys.into_iter().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
+        keys.into_iter().map(|(number, cluster)| self.delete(&cluster, number)).collect()
+    }
+
+    /// Keeps what a program before this one may have sent, unless that was done or the Binding was looked at.
+    pub(super) fn keep(&mut self) -> Vec<WorkChange> {
+        let mut told = Told::default();
+        if self.stale {
+            self.keep_last(&mut told);
+        }
+        told.works
     }
 
     /// Finds what is wrong with an object for some clusters, and how large it is.
@@ -389,6 +402,17 @@ impl Bound {
     /// Holds changes back, and has the last good state remembered.
     fn freeze(&mut self, max_ledger_bytes: usize, told: &mut Told) {
         self.stale = true;
+        self.keep_last(told);
+        if !self.frozen && !self.works.is_empty() {
+            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
+            // What was sent can be written.
+            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
+        }
+        self.frozen = true;
+    }
+
+    /// Tells the last good state once, as far as it is known, and keeps the rest.
+    fn keep_last(&mut self, told: &mut Told) {
         self.keep_unseen(told);
         let mut known = std::mem::take(&mut self.works);
         for ((number, cluster), work) in &mut known {
@@ -397,12 +421,6 @@ impl Bound {
             }
         }
         self.works = known;
-        if !self.frozen && !self.works.is_empty() {
-            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
-            // What was sent can be written.
-            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
-        }
-        self.frozen = true;
     }
 
     /// Keeps what may have been sent by a program that ended before it could store it.
@@ -412,7 +430,8 @@ impl Bound {
             for &number in &numbers {
                 let key = (number, Arc::clone(&cluster));
                 if !self.works.contains_key(&key) {
-                    told.works.push(WorkChange::Keep(self.id(&cluster, number)));
+                    let (id, binding) = (self.id(&cluster, number), Arc::clone(&self.holder.binding));
+                    told.works.push(WorkChange::Keep { id, cluster: Arc::clone(&cluster), binding, number });
                     self.unseen.insert(key);
                 }
             }

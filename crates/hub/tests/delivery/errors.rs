@@ -171,7 +171,7 @@ fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
     next.literal("configmaps/prod/b", "b");
     let settled = next.settle();
     let kept = settled.works.iter().filter_map(|change| match change {
-        WorkChange::Keep(id) => Some(id.clone()),
+        WorkChange::Keep { id, .. } => Some(id.clone()),
         _ => None,
     });
     let mut kept: Vec<_> = kept.collect();
@@ -234,7 +234,7 @@ fn of_a_book_that_was_not_written_to_its_end_nothing_is_believed_and_nothing_del
     fill(&mut next);
     next.template("configmaps/prod/b", "{{.nope}}");
     let settled = next.settle();
-    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Keep(_))));
+    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Keep { .. })));
     next.complete();
     assert_eq!(next.works, before);
 }
@@ -251,7 +251,7 @@ fn of_a_book_with_a_page_missing_the_rest_is_believed() {
     fill(&mut next);
     next.template("configmaps/prod/b", "{{.nope}}");
     let settled = next.settle();
-    let kept = settled.works.iter().filter(|change| matches!(change, WorkChange::Keep(_))).count();
+    let kept = settled.works.iter().filter(|change| matches!(change, WorkChange::Keep { .. })).count();
     assert_eq!((kept + told(&settled).0, told(&settled).1), (6, 0));
     assert!(kept > 0 && kept < 6, "{kept}");
     next.complete();

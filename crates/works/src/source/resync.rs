@@ -17,7 +17,7 @@ impl Source {
     pub(super) fn answer_when_ready(&mut self, dialect: Dialect, request: SpecResync, now: Timestamp) {
         match &mut self.phase {
             Phase::Ready => self.answer(dialect, request, now),
-            Phase::Loading(deferred) => deferred.push(dialect, request),
+            Phase::Loading { deferred, .. } => deferred.push(dialect, request),
         }
     }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
-    Bundle, ClusterName, Dialect, Entropy, HeldVersion, Message, Order, ResourceId, Sequence, Spec, SpecResync, Status,
-    StatusHash, Version, Wish,
+    Bundle, Cause, ClusterName, Dialect, Entropy, HeldVersion, Message, Order, ResourceId, Sequence, Spec, SpecResync,
+    Status, StatusHash, Version, Wish,
     agent::{self, Agent, Key, Memory},
     source::{self, Change, Desired, Doubt, Effect, Ledger, Record, Source},
 };
@@ -542,6 +542,44 @@ fn a_source_that_starts_after_the_agent_is_asked() {
     converse(&mut source, &mut agent, Vec::new(), asked, at(30));
     assert_eq!(agent.works(), 1);
     assert!(sent_by_agent(agent.tick(at(100))).is_empty(), "once it has answered, it is left in peace");
+}
+
+/// Nobody knows whose statuses are while the source loads: it asks for none, and one that comes is asked for again later.
+#[test]
+fn statuses_are_asked_for_when_everything_is_known() {
+    let mut disk = Ledger::default();
+    let mut first = new_source();
+    for effect in first.put(desired(1), at(0)).unwrap() {
+        match effect {
+            Effect::Record(Record::Work(work)) => disk.works = vec![work],
+            Effect::Record(Record::Epoch(epoch)) => disk.epoch = Some(epoch),
+            _ => {}
+        }
+    }
+    let config = source::Config::new("hub1".parse().unwrap());
+    let (mut source, _) = Source::new(config, disk, at(10), Entropy::seeded(3));
+    assert!(sent_by_source(source.connected(at(10))).is_empty(), "nothing is known yet");
+    let report = || {
+        let status = Arc::new(status("fine"));
+        Message::Status(Status {
+            source: "hub1".parse().unwrap(),
+            cluster: "cluster1".parse().unwrap(),
+            id: id(),
+            version: version(1),
+            sequence: Order::Exact(Sequence::new(2_122_068_407_904_899_072).unwrap()),
+            hash: StatusHash::of(&status),
+            status,
+            cause: Cause::Updated,
+            meta: None,
+        })
+    };
+    let early = source.receive(Dialect::Seed, report(), at(11));
+    assert!(early.iter().all(|effect| !matches!(effect, Effect::Status { .. })), "{early:?}");
+    source.put(desired(1), at(12)).unwrap();
+    let asked = sent_by_source(source.ready(at(12)));
+    assert!(asked.iter().any(|message| matches!(message, Message::StatusResync(_))), "{asked:?}");
+    let heard = source.receive(Dialect::Seed, report(), at(13));
+    assert!(heard.iter().any(|effect| matches!(effect, Effect::Status { .. })), "{heard:?}");
 }
 
 /// How long a silent cluster is left alone grows, and shrinks again when it speaks.
