@@ -1,5 +1,7 @@
 //! From objects to bytes in the form the client asked for.
 
+mod listing;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use orrery_store::Revision;
@@ -15,6 +17,8 @@ use crate::{
     status::Status,
     yaml,
 };
+
+pub(crate) use listing::Listing;
 
 /// An answer of bytes that are JSON, in the encoding asked for.
 pub(crate) fn bytes(code: u16, json: Vec<u8>, encoding: Encoding) -> Response<Body> {
@@ -100,7 +104,7 @@ pub(crate) fn partial(resource: &Resource, object: &Value, form: Form) -> Value 
 }
 
 /// An annotation that stands for a field, and so belongs to the whole object.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Whether the metadata of a stored object is all metadata.
 pub(crate) fn is_whole_metadata(resource: &Resource) -> bool {
@@ -134,7 +138,7 @@ pub(crate) fn go_type(resource: &Resource) -> String {
         return "unstructured.Unstructured".to_owned();
     }
     let package = match resource.group.as_str() {
-        "" => "core",
+        "" | "events.k8s.io" => "core",
         "rbac.authorization.k8s.io" => "rbac",
         "admissionregistration.k8s.io" => "admissionregistration",
         group => group.split('.').next().unwrap_or(group),
@@ -213,7 +217,8 @@ fn columns(resource: &Resource) -> Value {
     columns.collect()
 }
 
-fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Value {
+/// The row of a table that shows an object.
+pub(crate) fn row(resource: &Resource, object: &Value, form: Form, view: &TableView) -> Value {
     let cells = crate::table::cells(resource, object, view.now.as_second());
     let shown = match view.include {
         Include::None => Value::Null,

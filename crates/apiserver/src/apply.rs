@@ -10,6 +10,7 @@ mod conflict;
 mod element;
 mod last_applied;
 mod managers;
+mod metadata;
 mod reset;
 mod scale;
 mod set;
@@ -25,6 +26,7 @@ use crate::object::without_managers;
 
 pub(crate) use conflict::Conflicts;
 pub(crate) use managers::{Manager, Managers, is_reset};
+pub(crate) use metadata::after_metadata;
 pub(crate) use reset::Reset;
 pub(crate) use scale::{Replicas, from_scale, to_scale};
 pub(crate) use set::FieldSet;

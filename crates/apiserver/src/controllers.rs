@@ -4,45 +4,55 @@
 //!
 //! # Flow
 //!
-//! One follower per resource, for all spaces together, reads what is there and then what changes, and hands each controller
-//! the names of what concerns it. A controller reads the object again, decides, and writes through the same code as a
-//! client's request. Nothing is kept per space, and no controller has a cache.
+//! One follower per resource, for all spaces together, reads what is there and then what changes (`follow`), and puts the
+//! names of what concerns each controller into its queue (`queue`, `agenda`). A controller reads the object again, decides, and
+//! writes through the same code as a client's request. Nothing is kept per space, and no controller has a cache.
 //!
 //! # Guarantees
 //!
-//! - What is missed (a restart, a follower that did not keep up) is found again by reading everything once more.
-//! - Every queue is bounded; a follower waits for room, and never loses a change in silence.
+//! - What is missed (a restart, a follower that fell behind further than history goes back) is found again by reading
+//!   everything once more: all resources, since what was missed of one may concern objects of another.
+//! - What fails is tried again, later each time, until it succeeds or there is nothing to do any more.
+//! - A queue holds each object once, and so is no longer than what is stored. Followers never wait for controllers.
+//! - Spaces take turns in every queue, and none has all of it. Controllers ask nobody outside to convert objects: owners,
+//!   finalizers and uids are the same in all versions.
 
+mod agenda;
 mod aggregation;
+mod contents;
 mod definitions;
 mod deleter;
 mod event_ttl;
 mod flow;
+mod follow;
 mod garbage;
 mod history;
 mod namespaces;
 mod policies;
+mod queue;
 mod root_ca;
 mod service_accounts;
+mod spaces;
 
 pub(crate) use aggregation::MANAGER as AGGREGATOR;
+pub(crate) use contents::begun;
 pub(crate) use deleter::empty_resource;
-pub(crate) use garbage::remove_finalizer;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use futures_util::stream::{self, StreamExt};
-use orrery_store::{Event, Key, ListOptions, Object, Scope, Selector, WatchError, Watched};
+use orrery_store::{Key, Revision, Scope};
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
+use self::{agenda::Limits, contents::Place, follow::follow, queue::Queue};
 use crate::{
     definitions::Kinds,
-    identity::rbac,
-    object::Stored,
+    objects::MARKS,
     registry::{Registry, Resource, Storage},
     server::{Server, Shared},
-    spaces,
     status::Status,
     verbs::{self, Made, Old, Owner, Writer},
 };
@@ -55,37 +65,49 @@ pub struct Controllers {
 /// Who owns what controllers write, as Kubernetes names its own.
 pub(crate) const MANAGER: &str = "kube-controller-manager";
 
-/// How many names may wait for a controller.
-const QUEUE: usize = 4096;
+/// How many changes of definitions may wait.
+const DEFINITIONS_WAITING: usize = 4096;
+
+/// The limits of queues whose things take a write or two each.
+const QUICK: Limits = Limits { at_once: 64, of_a_space: 16, longest_wait: Duration::from_secs(30) };
+/// The limits of queues whose things take as long as there are objects in them.
+const LONG: Limits = Limits { at_once: 16, of_a_space: 4, longest_wait: Duration::from_secs(10) };
+/// The limits of queues whose things are spaces, or done one after another in each.
+const SPACES: Limits = Limits { at_once: 16, of_a_space: 1, longest_wait: Duration::from_secs(5) };
 
 impl Server {
     /// Starts what keeps this server's spaces in order. One server of an installation does this at a time.
     pub fn start_controllers(&self) -> Controllers {
         let mut tasks = JoinSet::new();
-        let (garbage, garbage_work) = mpsc::channel(QUEUE);
-        let (namespaces, namespaces_work) = mpsc::channel(QUEUE);
-        let (contents, contents_work) = mpsc::channel(QUEUE);
-        let (events, events_work) = mpsc::channel(QUEUE);
-        let (spaces, spaces_work) = mpsc::channel(QUEUE);
-        let (roles, roles_work) = mpsc::channel(QUEUE);
-        let (flow, flow_work) = mpsc::channel(QUEUE);
-        let (policies, policies_work) = mpsc::channel(QUEUE);
-        let (definitions, definitions_work) = mpsc::channel(QUEUE);
-        tasks.spawn(garbage::run(self.shared.clone(), garbage_work));
-        tasks.spawn(namespaces::run(self.shared.clone(), namespaces_work));
-        tasks.spawn(run_contents(self.shared.clone(), contents_work));
-        tasks.spawn(event_ttl::run(self.shared.clone(), events_work));
+        let (definitions, definitions_work) = mpsc::channel(DEFINITIONS_WAITING);
+        let queues = Queues {
+            garbage: Queue::new(QUICK, Key::space),
+            namespaces: Queue::new(LONG, Key::space),
+            contents: Queue::new(QUICK, |place| &place.space),
+            events: Queue::new(QUICK, Key::space),
+            // The object of a space is in root.
+            spaces: Queue::new(SPACES, Key::name),
+            roles: Queue::new(SPACES, |space| space),
+            flow: Queue::new(SPACES, |space| space),
+            policies: Queue::new(QUICK, Key::space),
+            definitions,
+            gaps: watch::Sender::new(0),
+        };
+        tasks.spawn(garbage::run(self.shared.clone(), queues.garbage.clone()));
+        tasks.spawn(namespaces::run(self.shared.clone(), queues.namespaces.clone()));
+        tasks.spawn(contents::run(self.shared.clone(), queues.contents.clone()));
+        tasks.spawn(event_ttl::run(self.shared.clone(), queues.events.clone()));
         tasks.spawn(history::run(self.shared.clone()));
-        tasks.spawn(run_spaces(self.shared.clone(), spaces_work));
-        tasks.spawn(aggregation::run(self.shared.clone(), roles_work));
-        tasks.spawn(flow::run(self.shared.clone(), flow_work));
-        tasks.spawn(policies::run(self.shared.clone(), policies_work));
-        let queues = Queues { garbage, namespaces, contents, events, spaces, roles, flow, policies, definitions };
+        tasks.spawn(spaces::run(self.shared.clone(), queues.spaces.clone()));
+        tasks.spawn(aggregation::run(self.shared.clone(), queues.roles.clone()));
+        tasks.spawn(flow::run(self.shared.clone(), queues.flow.clone()));
+        tasks.spawn(policies::run(self.shared.clone(), queues.policies.clone()));
         tasks.spawn(definitions::run(self.shared.clone(), definitions_work, queues.clone()));
         for resource in stored(&self.shared.registry) {
             let Storage::Stored { group, resource, .. } = &resource.storage else { continue };
             tasks.spawn(follow(self.shared.clone(), Scope::resource(group, resource), queues.clone()));
         }
+        tasks.spawn(follow(self.shared.clone(), Scope::resource(MARKS.0, MARKS.1), queues));
         Controllers { _tasks: tasks }
     }
 }
@@ -100,166 +122,19 @@ fn stored(registry: &Registry) -> Vec<Arc<Resource>> {
 /// Where each controller is told what concerns it.
 #[derive(Clone)]
 struct Queues {
-    garbage: mpsc::Sender<garbage::Work>,
-    namespaces: mpsc::Sender<Key>,
-    contents: mpsc::Sender<Place>,
-    events: mpsc::Sender<event_ttl::Written>,
-    spaces: mpsc::Sender<Key>,
+    garbage: Arc<Queue<Key>>,
+    namespaces: Arc<Queue<Key>>,
+    contents: Arc<Queue<Place>>,
+    events: Arc<Queue<Key, Revision>>,
+    spaces: Arc<Queue<Key>>,
     /// The spaces whose cluster roles changed.
-    roles: mpsc::Sender<String>,
+    roles: Arc<Queue<String>>,
     /// The spaces whose flow schemas or priority levels changed.
-    flow: mpsc::Sender<String>,
-    policies: mpsc::Sender<Key>,
+    flow: Arc<Queue<String>>,
+    policies: Arc<Queue<Key>>,
     definitions: mpsc::Sender<definitions::Work>,
-}
-
-/// A namespace of a space.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
-    space: String,
-    namespace: String,
-}
-
-impl Place {
-    fn of(key: &Key) -> Self {
-        let namespace = if key.namespace().is_empty() { key.name() } else { key.namespace() };
-        Self { space: key.space().to_owned(), namespace: namespace.to_owned() }
-    }
-}
-
-/// Reads a resource of all spaces, and then what happens to it.
-async fn follow(shared: Arc<Shared>, scope: Scope, queues: Queues) {
-    // What no space has changed needs no care.
-    let store = shared.store.stored();
-    loop {
-        let Ok(list) = store.list(&scope, &ListOptions::default()) else { continue };
-        for object in &list.objects {
-            queues.tell(&shared, None, object).await;
-        }
-        let Ok(mut watcher) = store.watch(scope.clone(), Selector::everything(), list.revision) else {
-            continue;
-        };
-        drop(list);
-        loop {
-            match watcher.next().await {
-                Ok(Watched::Event(Event { object, previous })) => {
-                    queues.tell(&shared, previous.as_deref(), &object).await
-                }
-                Ok(Watched::Progress(_)) => {}
-                Err(WatchError::Closed) => return,
-                Err(WatchError::TooSlow { .. } | WatchError::Compacted { .. }) => break,
-            }
-        }
-    }
-}
-
-impl Queues {
-    /// Tells each controller what concerns it in a change. The queues are read for as long as we run.
-    async fn tell(&self, shared: &Shared, previous: Option<&Object>, object: &Object) {
-        for work in garbage::work(shared, previous, object) {
-            let _ = self.garbage.send(work).await;
-        }
-        let key = object.key();
-        if object.is_deletion()
-            && let Some(work) = definitions::Work::freed(shared, key)
-        {
-            let _ = self.definitions.send(work).await;
-        }
-        match (key.group(), key.resource()) {
-            ("", "namespaces") if !object.is_deletion() => {
-                if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
-                    let _ = self.namespaces.send(key.clone()).await;
-                } else if previous.is_none() {
-                    let _ = self.contents.send(Place::of(key)).await;
-                }
-            }
-            ("", "serviceaccounts") if key.name() == service_accounts::NAME && object.is_deletion() => {
-                let _ = self.contents.send(Place::of(key)).await;
-            }
-            ("", "configmaps") if key.name() == root_ca::NAME => {
-                let _ = self.contents.send(Place::of(key)).await;
-            }
-            ("", "events") if !object.is_deletion() => {
-                let _ = self.events.send(event_ttl::Written::new(object)).await;
-            }
-            (rbac::GROUP, "clusterroles") => {
-                let _ = self.roles.send(key.space().to_owned()).await;
-            }
-            (flow::GROUP, "flowschemas" | "prioritylevelconfigurations") => {
-                let _ = self.flow.send(key.space().to_owned()).await;
-            }
-            (policies::GROUP, "validatingadmissionpolicies") if !object.is_deletion() => {
-                let _ = self.policies.send(key.clone()).await;
-            }
-            _ if crate::definitions::is_definition_key(key) => {
-                let _ = self.definitions.send(definitions::Work::of(object)).await;
-            }
-            _ if spaces::is_space_key(key) && Stored::of(object).is_some_and(|stored| stored.is_deleting()) => {
-                let _ = self.spaces.send(key.clone()).await;
-            }
-            _ => {}
-        }
-    }
-}
-
-/// How many spaces are ended at once.
-const SPACES_AT_ONCE: usize = 16;
-
-/// Ends the spaces that are being deleted.
-async fn run_spaces(shared: Arc<Shared>, work: mpsc::Receiver<Key>) {
-    let works = stream::unfold(work, |mut work| async move { Some((work.recv().await?, work)) });
-    let end = |key: Key| {
-        let shared = &shared;
-        async move { log_failure("a space cannot be ended", &spaces::end(shared, &key).await) }
-    };
-    works.for_each_concurrent(SPACES_AT_ONCE, end).await;
-}
-
-/// What every namespace has, by resource.
-fn contents(root_ca: &str) -> [Value; 2] {
-    [service_accounts::object(), root_ca::object(root_ca)]
-}
-
-/// What a space has besides its bootstrap objects because of these controllers, given the namespaces it begins with.
-pub(crate) fn begun(root_ca: &str, namespaces: &[String]) -> Vec<Value> {
-    let placed = |namespace: &String| {
-        contents(root_ca).map(|mut object| {
-            crate::object::Metadata::of(&mut object).set("namespace", namespace.as_str());
-            object
-        })
-    };
-    namespaces.iter().flat_map(placed).collect()
-}
-
-/// Gives every namespace what every namespace has.
-async fn run_contents(shared: Arc<Shared>, mut work: mpsc::Receiver<Place>) {
-    while let Some(place) = work.recv().await {
-        for result in [service_accounts::ensure(&shared, &place).await, root_ca::ensure(&shared, &place).await] {
-            log_failure("a namespace lacks what every namespace has", &result);
-        }
-    }
-}
-
-/// Makes an object that must be there, unless its namespace is going away or gone.
-async fn ensure(
-    shared: &Shared,
-    place: &Place,
-    resource: &Arc<Resource>,
-    name: &str,
-    object: Value,
-) -> Result<(), Status> {
-    let writer = writer(shared, resource, &place.space, &place.namespace);
-    if shared.store.get(&writer.key(name)?).is_some() {
-        return Ok(());
-    }
-    if let Err(status) = verbs::admit(shared, &place.space, &place.namespace, verbs::named(resource), name) {
-        return if matches!(status.code(), 403 | 404) { Ok(()) } else { Err(status) };
-    }
-    match writer.create(object, &mut Vec::new()).await {
-        Ok(_) => Ok(()),
-        Err(status) if matches!(status.code(), 404 | 409) => Ok(()),
-        Err(status) => Err(status),
-    }
+    /// How often a follower has missed changes.
+    gaps: watch::Sender<u64>,
 }
 
 /// Writes as a controller does: the stored version, no dry run.
@@ -309,18 +184,4 @@ async fn apply(writer: &Writer<'_>, manager: &str, config: &Value) -> Result<(),
 /// The resource of a stored object.
 fn resource_of(shared: &Shared, key: &Key) -> Result<Arc<Resource>, Status> {
     Kinds::in_space(shared, key.space()).stored(key).ok_or_else(Status::no_such_resource)
-}
-
-/// Waits for a time that may never come.
-async fn sleep_until(due: Option<tokio::time::Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn log_failure<T>(what: &str, result: &Result<T, Status>) {
-    if let Err(status) = result {
-        tracing::warn!(error = status.message(), "{what}");
-    }
 }

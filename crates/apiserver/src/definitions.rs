@@ -107,8 +107,17 @@ impl Definitions {
 
     /// Who answers objects of a resource; none for those that are stored.
     pub(crate) fn answers(&self, resource: &Resource) -> Option<&Answers> {
+        self.provider(resource)?.answers.as_ref()
+    }
+
+    /// Whether a resource is part of the program, rather than defined by somebody.
+    pub(crate) fn is_own(&self, resource: &Resource) -> bool {
+        resource.custom.is_none() || self.provider(resource).is_some()
+    }
+
+    fn provider(&self, resource: &Resource) -> Option<&Provided> {
         let is_its = |entry: &Entry| entry.served.resources.iter().any(|its| std::ptr::eq(&raw const **its, resource));
-        self.provided.iter().find(|(_, entry)| is_its(entry))?.0.answers.as_ref()
+        self.provided.iter().find(|(_, entry)| is_its(entry)).map(|(provided, _)| provided)
     }
 
     /// Who may ask those who convert.

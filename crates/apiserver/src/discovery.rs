@@ -63,7 +63,12 @@ fn described(group: &Group) -> Value {
 pub fn resources(group: &str, version: &Version) -> Value {
     let name = if group.is_empty() { version.name.clone() } else { format!("{group}/{}", version.name) };
     let listed: Vec<Value> = version.resources.iter().flat_map(|resource| listed(resource)).collect();
-    json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": listed })
+    let mut made = json!({ "kind": "APIResourceList", "groupVersion": name, "resources": listed });
+    // The core has been listed since before lists had versions.
+    if !group.is_empty() {
+        made["apiVersion"] = "v1".into();
+    }
+    made
 }
 
 /// A resource and all that lies below it.
@@ -77,9 +82,12 @@ fn listed(resource: &Resource) -> Vec<Value> {
     });
     names(resource, &mut entry);
     if let Storage::Stored { group, version, .. } = &resource.storage {
-        // The real server still stores these in their first form, which clients see in the hash alone.
-        let first = ["CustomResourceDefinition", "VolumeAttributesClass"].contains(&resource.kind.as_str());
-        let version = if first { "v1beta1" } else { version };
+        // The real server still stores these in an earlier form, which clients see in the hash alone.
+        let version = match (group.as_str(), resource.kind.as_str()) {
+            (_, "CustomResourceDefinition" | "VolumeAttributesClass") => "v1beta1",
+            ("resource.k8s.io", _) => "v1beta2",
+            _ => version,
+        };
         entry["storageVersionHash"] = storage_version_hash(group, version, &resource.kind).into();
     }
     let below = resource.subresources.iter().map(|subresource| {

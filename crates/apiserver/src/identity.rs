@@ -219,7 +219,7 @@ impl<'a> Attributes<'a> {
 }
 
 /// The verb of a request for a resource, as roles name it. Methods that nothing is served for have none.
-fn resource_verb(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
+pub(crate) fn resource_verb(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
     let collection = path.name.is_none();
     match *method {
         _ if path.watch => "watch",

@@ -12,6 +12,7 @@ pub mod discovery;
 pub mod field;
 pub mod format;
 mod gotext;
+mod health;
 pub mod identity;
 mod json;
 pub mod kinds;

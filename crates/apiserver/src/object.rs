@@ -13,6 +13,11 @@ use serde_json::Value;
 
 pub(crate) use metadata::{Metadata, Owner, drop_repeated_owners, finalizers, is_deleting, name, owners, text};
 
+/// The finalizer of an object that is deleted and first lets go of those it owns.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The finalizer of an object that is deleted after those it owns.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
 /// The stored bytes of an object with what is known about them.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<'a> {
@@ -231,7 +236,7 @@ impl Head {
         for at in [self.splice, self.annotations, self.metadata_end] {
             head.extend_from_slice(&at.to_le_bytes());
         }
-        if self.mark != 0 {
+        if self.mark != 0 || !version.is_empty() {
             head.extend_from_slice(&self.mark.to_le_bytes());
             head.extend_from_slice(version.as_bytes());
         }
@@ -289,6 +294,11 @@ pub(crate) fn encode(object: &Value) -> Content {
 /// What is stored for an object of which the managers, where they are given as a text, are kept apart.
 pub(crate) fn encode_owned(object: &Value, managers: Option<&[u8]>) -> Content {
     encode_parts(object, managers.unwrap_or_default(), Written { version: "", mark: 0 })
+}
+
+/// What is stored for an object of which only metadata has changed.
+pub(crate) fn encode_again(object: &Value, before: &Stored<'_>) -> Content {
+    encode_as(object, Written { version: before.version, mark: before.head.mark })
 }
 
 /// What is stored for a custom resource.
@@ -462,6 +472,17 @@ mod tests {
         );
         assert_eq!(stored.uid(), "u-1");
         assert_eq!(object.labels().get("x"), Some("y"));
+    }
+
+    #[test]
+    fn the_version_is_known_of_what_no_schema_has_marked() {
+        let key = orrery_store::Key::new("ex.io", "hosts", "root", "", "a").unwrap();
+        let content = encode_as(&json!({"metadata": {"name": "a", "uid": "1"}}), Written { version: "v1", mark: 0 });
+        let object = Object::detached(key.clone(), Revision::ZERO, Some(content));
+        let before = Stored::of(&object).unwrap();
+        assert_eq!((before.version(), before.is_marked(0)), ("v1", true));
+        let again = Object::detached(key, Revision::ZERO, Some(encode_again(&before.parse("", ""), &before)));
+        assert_eq!(Stored::of(&again).unwrap().version(), "v1");
     }
 
     #[tokio::test]

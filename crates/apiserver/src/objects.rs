@@ -18,6 +18,7 @@
 //! - Object and mark are written in one batch, the mark last. Marks go only when the whole space does.
 
 mod makers;
+mod order;
 mod templates;
 mod watcher;
 
@@ -32,7 +33,10 @@ use orrery_store::{
     Selector, Store, Touch,
 };
 
-use self::templates::{Origin, Template};
+use self::{
+    order::Spaces,
+    templates::{Origin, Template},
+};
 pub(crate) use self::{templates::Templates, watcher::Watcher};
 use crate::{registry::Registry, request::ROOT, spaces, status::Status};
 
@@ -55,7 +59,7 @@ struct Beginning {
 type RootCa = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Where the marks are: one for each template that no longer counts in a space.
-const MARKS: (&str, &str) = ("core.orrery.io", "replacedtemplates");
+pub(crate) const MARKS: (&str, &str) = ("core.orrery.io", "replacedtemplates");
 
 impl Objects {
     pub(crate) fn new(store: Store, registry: Arc<Registry>, root_ca: RootCa) -> Result<Self, Status> {
@@ -123,18 +127,41 @@ impl Objects {
         if templates.is_empty() || scope.in_space() == Some(ROOT) {
             return Ok(list);
         }
-        let mut lying = Vec::new();
+        let wanted: Vec<&Template> =
+            templates.iter().filter(|template| options.selector.matches(template.labels())).collect();
+        if wanted.is_empty() {
+            return Ok(list);
+        }
+        // One more than asked for tells whether there are more.
+        let enough = if options.limit == 0 { usize::MAX } else { options.limit.saturating_add(1) };
+        let (mut lying, mut left_out) = (Vec::new(), 0);
         for space in self.spaces_at(scope, options.after, list.revision)? {
+            let space = space?;
+            if lying.len() >= enough && !options.count_rest {
+                break;
+            }
+            if !templates::is_there(&space) {
+                continue;
+            }
             let replaced = self.replaced(space.key().name(), Some(list.revision))?;
-            for template in templates.iter().filter(|template| options.selector.matches(template.labels())) {
+            if lying.len() >= enough && replaced.is_empty() {
+                // Once there are enough, a space is wholly in the scope and after what was seen.
+                left_out += wanted.len();
+                continue;
+            }
+            for template in &wanted {
                 let Some(key) = template.key(space.key().name()) else { continue };
                 let wanted = scope.contains(&key) && options.after.is_none_or(|after| key > *after);
                 if wanted && !replaced.contains(mark_name(&key).as_str()) {
-                    lying.push(Lying { key, template, space: space.clone() });
+                    if lying.len() < enough {
+                        lying.push(Lying { key, template, space: space.clone() });
+                    } else {
+                        left_out += 1;
+                    }
                 }
             }
         }
-        Ok(merge(list, lying, options))
+        Ok(merge(list, lying, left_out, options))
     }
 
     /// Watches a scope for changes after a revision that concern objects the selector matches, or matched before.
@@ -169,7 +196,7 @@ impl Objects {
                 }
                 Touch::Delete if !expect.holds(Some(origin.revision())) => pending,
                 Touch::Delete => {
-                    let stored = self.store_template(key, template.content(&origin), mark).await?;
+                    let stored = self.store_template(key, template.content(&origin), mark, &space).await?;
                     pending.expecting(key, Expect::At(stored))
                 }
             };
@@ -177,10 +204,19 @@ impl Objects {
         self.store.commit(pending).await
     }
 
-    /// Stores an object as the template says, so that it can be removed. Returns its revision.
-    async fn store_template(&self, key: &Key, content: Content, mark: Key) -> Result<Revision, CommitError> {
-        let batch =
-            Batch::new().put(key.clone(), Expect::Absent, content).put(mark, Expect::Absent, Content::default());
+    /// Stores an object as the template says, so that it can be removed, while its space stays as it is. Returns its
+    /// revision.
+    async fn store_template(
+        &self,
+        key: &Key,
+        content: Content,
+        mark: Key,
+        space: &Object,
+    ) -> Result<Revision, CommitError> {
+        let batch = Batch::new()
+            .put(key.clone(), Expect::Absent, content)
+            .put(mark, Expect::Absent, Content::default())
+            .check(space.key().clone(), Expect::At(space.modified()));
         let committed = self.store.commit(batch).await?;
         Ok(committed.revisions.first().copied().flatten().unwrap_or(committed.revision))
     }
@@ -239,27 +275,19 @@ impl Objects {
         Ok(self.store.get_at(&key, at)?.and_then(|space| Origin::of(&space)))
     }
 
-    /// The spaces a scope lies in that are there to stay, in the order of their objects' keys, without those whose objects all
-    /// come before `after`.
-    fn spaces_at(&self, scope: &Scope, after: Option<&Key>, at: Revision) -> Result<Vec<Arc<Object>>, ReadError> {
-        let mut spaces = match scope.in_space() {
-            Some(space) => match spaces::key(space) {
-                Some(key) => self.store.get_at(&key, at)?.into_iter().collect(),
-                None => Vec::new(),
-            },
-            None => {
-                let options = ListOptions { at: Some(at), ..ListOptions::default() };
-                self.store.list(&spaces::scope(), &options)?.objects
-            }
-        };
-        spaces.retain(|space| templates::is_there(space));
-        // In a key, a slash follows the name.
-        let place = |space: &str| format!("{space}/");
-        if let Some(after) = after {
-            spaces.retain(|space| place(space.key().name()) >= place(after.space()));
+    /// The spaces a scope lies in, in the order of their objects' keys, without those whose objects all come before `after`.
+    fn spaces_at(
+        &self,
+        scope: &Scope,
+        after: Option<&Key>,
+        at: Revision,
+    ) -> Result<impl Iterator<Item = Result<Arc<Object>, ReadError>>, ReadError> {
+        let (mut one, mut all) = (None, None);
+        match scope.in_space() {
+            Some(space) => one = spaces::key(space).map(|key| self.store.get_at(&key, at)).transpose()?.flatten(),
+            None => all = Some(Spaces::from(&self.store, at, after.map(Key::space))?),
         }
-        spaces.sort_by_cached_key(|space| place(space.key().name()));
-        Ok(spaces)
+        Ok(one.map(Ok).into_iter().chain(all.into_iter().flatten()))
     }
 }
 
@@ -285,6 +313,18 @@ fn mark(key: &Key) -> Option<Key> {
     Key::new(group, resource, key.space(), "", &mark_name(key)).ok()
 }
 
+/// Whether a key is that of a mark.
+pub(crate) fn is_mark(key: &Key) -> bool {
+    (key.group(), key.resource()) == MARKS
+}
+
+/// The object whose template no longer counts because of a mark.
+pub(crate) fn marked(mark: &Key) -> Option<Key> {
+    let mut parts = mark.name().splitn(4, '|');
+    let [group, resource, namespace, name] = std::array::from_fn(|_| parts.next());
+    Key::new(group?, resource?, mark.space(), namespace?, name?).ok()
+}
+
 fn mark_name(key: &Key) -> String {
     local_name(key.group(), key.resource(), key.namespace(), key.name())
 }
@@ -294,10 +334,10 @@ pub(crate) fn local_name(group: &str, resource: &str, namespace: &str, name: &st
     format!("{group}|{resource}|{namespace}|{name}")
 }
 
-/// Puts what lies beneath between what is stored, up to the limit. Both are in key order.
-fn merge(list: List, lying: Vec<Lying<'_>>, options: &ListOptions<'_>) -> List {
+/// Puts what lies beneath between what is stored, up to the limit. Both are in key order; `left_out` more lie after these.
+fn merge(list: List, lying: Vec<Lying<'_>>, left_out: usize, options: &ListOptions<'_>) -> List {
     let limit = if options.limit == 0 { usize::MAX } else { options.limit };
-    let all = list.objects.len() + list.rest.unwrap_or_default() + lying.len();
+    let all = list.objects.len() + list.rest.unwrap_or_default() + lying.len() + left_out;
     let mut stored = list.objects.into_iter().peekable();
     let mut lying = lying.into_iter().peekable();
     let mut objects = Vec::new();
@@ -322,4 +362,29 @@ fn merge(list: List, lying: Vec<Lying<'_>>, options: &ListOptions<'_>) -> List {
     let more = list.more || stored.peek().is_some() || lying.peek().is_some();
     let rest = options.count_rest.then(|| if more { all.saturating_sub(objects.len()) } else { 0 });
     List { revision: list.revision, objects, more, rest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_template_is_not_stored_in_a_space_that_has_changed() {
+        let store = Store::memory(orrery_store::Config::default()).expect("it opens");
+        let root_ca: RootCa = Arc::new(String::new);
+        let objects = Objects::new(store.clone(), Registry::kubernetes(), root_ca).expect("there are templates");
+        let space = spaces::key("a").expect("it is a key");
+        let write = async || {
+            let batch = Batch::new().put(space.clone(), Expect::Anything, Content::default());
+            store.commit(batch).await.expect("the space is written");
+            store.get(&space).expect("it is there")
+        };
+        let (before, now) = (write().await, write().await);
+        let key = Key::new("", "serviceaccounts", "a", "default", "default").expect("it is a key");
+        let mark = mark(&key).expect("it is a key");
+        let late = objects.store_template(&key, Content::default(), mark.clone(), &before).await;
+        assert!(matches!(late, Err(CommitError::Conflict { .. })), "{late:?}");
+        assert!(store.get(&key).is_none() && store.get(&mark).is_none());
+        objects.store_template(&key, Content::default(), mark, &now).await.expect("it is stored");
+    }
 }

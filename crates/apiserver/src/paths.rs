@@ -10,7 +10,7 @@ use crate::{
     answer,
     body::Body,
     definitions::Kinds,
-    discovery,
+    discovery, health,
     openapi::{self, Document, Extension},
     request::{Accepted, Encoding, Query, SpaceScope},
     server::{Shared, header_text},
@@ -33,12 +33,12 @@ pub(crate) fn version(
     if method != Method::GET {
         return Err(Status::method_not_allowed());
     }
-    let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
-    Ok(respond(&discovery::resources(group, version), accepted.encoding))
+    let encoding = Accepted::resources(header_text(headers, &header::ACCEPT))?;
+    Ok(respond(&discovery::resources(group, version), encoding))
 }
 
 /// Answers for any other path.
-pub(crate) fn other(
+pub(crate) async fn other(
     shared: &Shared,
     method: &Method,
     space: &SpaceScope,
@@ -57,7 +57,9 @@ pub(crate) fn other(
             Accepted::json(header_text(headers, &header::ACCEPT))?;
             Ok(respond(&build_version(), Accepted::JSON.encoding))
         }
-        ["healthz" | "livez" | "readyz", check @ ..] if !ends_in_slash => health(parts[0], check, query),
+        ["healthz" | "livez" | "readyz", check @ ..] if !ends_in_slash => {
+            health::answer(shared, parts[0], check, query).await
+        }
         ["api"] => {
             read_only()?;
             let core = shared.registry.groups().iter().filter(|group| group.name.is_empty());
@@ -71,13 +73,14 @@ pub(crate) fn other(
         }
         ["apis", group] if !group.is_empty() => {
             let group = Kinds::of(shared, space).group(group).ok_or_else(Status::no_such_page)?;
-            let accepted = Accepted::discovery(header_text(headers, &header::ACCEPT))?;
-            Ok(respond(&discovery::group(&group), accepted.encoding))
+            let encoding = Accepted::group(header_text(headers, &header::ACCEPT))?;
+            Ok(respond(&discovery::group(&group), encoding))
         }
         ["metrics"] if *space == SpaceScope::One(crate::request::ROOT.to_owned()) => {
             let metrics = shared.config.metrics.as_ref().ok_or_else(Status::no_such_page)?;
             Ok(answer::respond(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(metrics())))
         }
+        ["openapi", "v2" | "v3"] if ends_in_slash => Err(Status::no_such_page()),
         ["openapi", "v2"] => {
             let Some(form) = openapi_form("v2", headers) else { return Ok(empty(StatusCode::NOT_ACCEPTABLE)) };
             Ok(document_answer(&extension(shared, space).v2(form), content_type("v2", form), headers))
@@ -210,28 +213,6 @@ fn openapi_v3(shared: &Shared, path: &str, space: &SpaceScope, query: &Query, he
         set(&mut response, header::EXPIRES, &expires.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string());
     }
     response
-}
-
-/// What is looked at when somebody asks whether all is well.
-const CHECKS: [&str; 4] = ["ping", "log", "etcd", "informer-sync"];
-
-/// Whether the server lives and can be used.
-fn health(kind: &str, check: &[&str], query: &Query) -> Result<Response<Body>, Status> {
-    let known = |name: &str| CHECKS.contains(&name) || (kind == "readyz" && name == "shutdown");
-    let text = match check {
-        [] if query.get("verbose").is_some() => {
-            let excluded: Vec<&str> = query.all("exclude").collect();
-            let line = |name: &&str| match excluded.contains(name) {
-                true => format!("[+]{name} excluded: ok\n"),
-                false => format!("[+]{name} ok\n"),
-            };
-            CHECKS.iter().map(line).collect::<String>() + &format!("{kind} check passed\n")
-        }
-        [] => "ok".to_owned(),
-        [name] if known(name) => "ok".to_owned(),
-        _ => return Err(Status::no_such_page()),
-    };
-    Ok(answer::respond(200, "text/plain; charset=utf-8", Body::whole(text)))
 }
 
 /// What `kubectl version` shows of the server.

@@ -20,6 +20,7 @@ use crate::{
     answer,
     body::Body,
     definitions::{Definitions, Kinds, Provided, Turns},
+    health::Health,
     identity::{Attributes, Authorization, Authorizer, User, impersonate},
     objects::Objects,
     registry::{Registry, Resource},
@@ -59,6 +60,8 @@ pub struct Config {
     pub signer: Option<Arc<dyn Signer>>,
     /// What `/metrics` shows to those who may see it.
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// How long `/readyz` and its like wait for the store.
+    pub health_timeout: Duration,
     /// How often a watch that asked for it is told how far it has come.
     pub bookmark_interval: Duration,
     /// Definitions of custom resources that are part of the program.
@@ -84,6 +87,7 @@ impl Default for Config {
             root_ca: Arc::new(String::new),
             signer: None,
             metrics: None,
+            health_timeout: Duration::from_secs(2),
             bookmark_interval: Duration::from_secs(60),
             definitions: Vec::new(),
             conversion_timeout: Duration::from_secs(30),
@@ -105,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) authorizer: Authorizer,
     pub(crate) definitions: Definitions,
+    pub(crate) health: Health,
 }
 
 impl Server {
@@ -117,12 +122,18 @@ impl Server {
         let store = Objects::new(store, registry.clone(), config.root_ca.clone());
         let store = store.expect("the program's own objects are of kinds it knows");
         let authorizer = Authorizer::new(config.authorization, store.clone());
-        Self { shared: Arc::new(Shared { config, store, registry, authorizer, definitions }) }
+        let health = Health::default();
+        Self { shared: Arc::new(Shared { config, store, registry, authorizer, definitions, health }) }
     }
 
     /// The server as a tower service. A request without a [`User`] in its extensions is anonymous.
     pub fn service(&self) -> Service {
         Service(self.shared.clone())
+    }
+
+    /// Says from now on, at `/readyz`, that the server is going away. Requests are answered as before.
+    pub fn stop(&self) {
+        self.shared.health.stop();
     }
 
     /// Makes sure that the objects every cluster starts with are there.
@@ -222,13 +233,13 @@ pub(crate) async fn ask(
 }
 
 /// What a request was about. The answer carries it in its extensions, for whoever counts requests: it has as many values
-/// as there are resources, however many spaces and objects there are.
+/// as the program has resources, however many spaces, definitions and objects there are.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The verb: `get`, `list`, `create` ….
     pub verb: &'static str,
-    /// What kind of object it was done to.
-    pub resource: Arc<Resource>,
+    /// What kind of object it was done to; none if somebody defined the kind.
+    pub resource: Option<Arc<Resource>>,
     /// The part of the object, if it is one that objects of the kind have.
     pub subresource: Option<String>,
 }
@@ -290,7 +301,7 @@ impl Incoming {
             Target::Version { group, version } => {
                 crate::paths::version(shared, &method, &address.space, &group, &version, &headers)
             }
-            Target::Other(path) => crate::paths::other(shared, &method, &address.space, &path, &query, &headers),
+            Target::Other(path) => crate::paths::other(shared, &method, &address.space, &path, &query, &headers).await,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Spaces: which there are, what `root` begins with, and how one ends.
+//! Spaces: which there are, and what `root` begins with.
 
-use orrery_store::{Batch, CommitError, Expect, Key, ListOptions, Revision, Scope};
+use orrery_store::{Batch, CommitError, Expect, Key, Revision, Scope};
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +20,7 @@ const GROUP: &str = "core.orrery.io";
 /// Where spaces are kept, in the space `root`.
 const RESOURCE: &str = "logicalspaces";
 /// What keeps the object of a space until the space is empty.
-const FINALIZER: &str = "core.orrery.io/contents";
+pub(crate) const FINALIZER: &str = "core.orrery.io/contents";
 
 /// Whether objects of a resource are spaces.
 pub(crate) fn is_space(resource: &Resource) -> bool {
@@ -124,31 +124,4 @@ pub(crate) async fn bootstrap(shared: &Shared) -> Result<(), Status> {
         }
     }
     Ok(())
-}
-
-/// Removes everything in a space that is being deleted, and then lets its object go. What is in a space that goes away as
-/// a whole is not asked whether it wants to: nobody can reach it any more.
-pub(crate) async fn end(shared: &Shared, key: &Key) -> Result<(), Status> {
-    let Some(object) = shared.store.get(key) else { return Ok(()) };
-    if key.name() == ROOT || !verbs::stored(&object)?.is_deleting() {
-        return Ok(());
-    }
-    let store = shared.store.stored();
-    let at_once = store.limits().operations.min(1000);
-    for (group, resource) in store.resources_in(key.name()) {
-        let scope = Scope::space(&group, &resource, key.name());
-        loop {
-            let options = ListOptions { limit: at_once, ..ListOptions::default() };
-            let list = store.list(&scope, &options).map_err(Status::internal_error)?;
-            if list.objects.is_empty() {
-                break;
-            }
-            let batch = list
-                .objects
-                .iter()
-                .fold(Batch::new(), |batch, object| batch.delete(object.key().clone(), Expect::Anything));
-            store.commit(batch).await?;
-        }
-    }
-    controllers::remove_finalizer(shared, key, FINALIZER).await
 }

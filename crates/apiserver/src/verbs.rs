@@ -9,9 +9,11 @@ mod create;
 mod decode;
 mod delete;
 mod get;
+mod in_place;
 mod list;
 mod outcome;
 mod ownership;
+mod parsed;
 mod patch;
 mod places;
 mod subresources;
@@ -30,7 +32,7 @@ use crate::{
     answer::{self, Include, TableView},
     body::Body,
     definitions::{self, Custom, Found, settled},
-    identity::{Attributes, Target, User},
+    identity::{Attributes, Target, User, resource_verb},
     object::{Opening, Stored},
     registry::{Registry, Resource, Storage, Subresource},
     request::{AVAILABLE, AVAILABLE_LIST, Accepted, Form, Forms, Query, ROOT, ResourcePath, Shape, SpaceScope},
@@ -78,6 +80,17 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
     fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -91,21 +104,18 @@ impl Verb {
         }
     }
 
+    /// What is served, of all that can be asked for.
     fn of(method: &Method, path: &ResourcePath, query: &Query) -> Option<Self> {
+        let name = resource_verb(method, path, query);
+        let verb = Self::ALL.into_iter().find(|verb| verb.name() == name)?;
         let item = path.name.is_some();
-        Some(match *method {
-            Method::GET if path.watch => Self::Watch,
-            _ if path.watch => return None,
-            Method::GET if item => Self::Get,
-            Method::GET if query.flag("watch") => Self::Watch,
-            Method::GET => Self::List,
-            Method::POST if !item || path.subresource.is_some() => Self::Create,
-            Method::PUT if item => Self::Update,
-            Method::PATCH if item => Self::Patch,
-            Method::DELETE if item => Self::Delete,
-            Method::DELETE => Self::DeleteCollection,
-            _ => return None,
-        })
+        let served = match verb {
+            Self::Get | Self::List | Self::Watch => *method == Method::GET,
+            Self::Create => !item || path.subresource.is_some(),
+            Self::Update | Self::Patch => item,
+            Self::Delete | Self::DeleteCollection => true,
+        };
+        served.then_some(verb)
     }
 }
 
@@ -148,7 +158,7 @@ impl Call {
         if !allowed.iter().any(|name| name == verb.name()) || (everywhere && !reads_all) {
             return Err(Status::method_not_allowed());
         }
-        let content_type = header_text(headers, &header::CONTENT_TYPE).to_owned();
+        let content_type = header_text(headers, &header::CONTENT_TYPE).trim().to_owned();
         let user_agent = header_text(headers, &header::USER_AGENT).to_owned();
         if verb == Verb::Patch {
             patch::check_type(&resource, &content_type)?;
@@ -175,7 +185,8 @@ impl Call {
     /// What is asked for, for whoever counts.
     pub(crate) fn about(&self) -> About {
         let subresource = self.subresource().map(|part| part.name.clone());
-        About { verb: self.verb.name(), resource: self.resource.clone(), subresource }
+        let own = self.shared.definitions.is_own(&self.resource);
+        About { verb: self.verb.name(), resource: own.then(|| self.resource.clone()), subresource }
     }
 
     /// Refuses another verb than the request's on the object it names.
@@ -234,7 +245,8 @@ impl Call {
 
     /// How rows of a table are to be made.
     pub(crate) fn table_view(&self) -> Result<TableView, Status> {
-        let include = Include::parse(self.query.get("includeObject"))?;
+        let asked = self.query.get("includeObject").filter(|_| self.accepted.form.shape == Shape::Table);
+        let include = Include::parse(asked)?;
         Ok(TableView { include, now: (self.shared.config.clock)(), columns: true })
     }
 
@@ -350,17 +362,7 @@ fn check_custom(
     if misplaced || everywhere {
         return Err(Status::no_such_page());
     }
-    let verb = match *method {
-        Method::GET | Method::HEAD if path.watch || (path.name.is_none() && query.flag("watch")) => "watch",
-        Method::GET | Method::HEAD if path.name.is_none() => "list",
-        Method::GET | Method::HEAD => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if path.name.is_none() => "deletecollection",
-        Method::DELETE => "delete",
-        _ => "",
-    };
+    let verb = resource_verb(method, path, query);
     let verbs = match path.subresource.as_deref() {
         None => &resource.verbs,
         Some(part) => {

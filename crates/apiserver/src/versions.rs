@@ -83,6 +83,7 @@ pub(crate) fn storage_key(resource: &Resource, namespace: &str, name: &str, dry_
         ("", "nodes") => "minions",
         ("", "replicationcontrollers") => "controllers",
         ("networking.k8s.io", "ingresses") => "ingress",
+        ("apiregistration.k8s.io", "apiservices") => "apiregistration.k8s.io/apiservices",
         (_, plural) => plural,
     };
     let root = if dry_run { "" } else { "/registry" };

@@ -5,7 +5,7 @@ mod write;
 
 use serde_json::Value;
 
-pub(crate) use read::to_json;
+pub(crate) use read::{repeated_problem, to_json};
 pub use write::write;
 
 /// Reads all documents of a file, which are divided by lines that begin with `---`. Those that hold nothing are left out.

@@ -4,6 +4,8 @@
 
 #[path = "support/client.rs"]
 mod client;
+#[path = "conversion/controllers.rs"]
+mod controllers;
 #[path = "support/converter.rs"]
 mod converter;
 
@@ -209,11 +211,7 @@ async fn objects_of_an_earlier_stored_version_are_converted_when_read() {
     let converter = Converter::of(host).await;
     let client = start(&converter).await;
     client.post(&place("v1"), &first("a", "x:1")).await;
-    let swap = json!([
-        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
-        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
-    ]);
-    assert_eq!(client.json_patch(&format!("{DEFINITIONS}/hosts.ex.io"), &swap).await.0, 200);
+    swap_storage(&client).await;
     client.post(&place("v2"), &second("b", "y", "2")).await;
     let specs = async |version: &str| {
         let list = client.get(&place(version)).await.1;
@@ -384,6 +382,15 @@ async fn a_server_that_hangs_is_given_up() {
             converter.url()
         )
     );
+}
+
+/// Stores new objects in the other version.
+async fn swap_storage(client: &Client) {
+    let swap = json!([
+        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
+    ]);
+    assert_eq!(client.json_patch(&format!("{DEFINITIONS}/hosts.ex.io"), &swap).await.0, 200);
 }
 
 /// On a runtime of one thread: whoever waited on it would stop everybody.

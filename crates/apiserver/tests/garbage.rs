@@ -6,6 +6,8 @@
 mod client;
 
 use client::Client;
+use orrery_apiserver::Config;
+use orrery_store::{Batch, Expect, HistoryBound, Key, Store};
 use serde_json::{Value, json};
 
 const HERE: &str = "/api/v1/namespaces/default/configmaps";
@@ -157,4 +159,27 @@ async fn a_namespace_takes_its_contents_with_it_and_says_what_it_waits_for() {
     assert_eq!(client.get(&format!("{inside}/free")).await.0, 404);
     client.merge(&format!("{inside}/held"), &json!({"metadata": {"finalizers": null}})).await;
     client.until("/api/v1/namespaces/team", |code, _| code == 404).await;
+}
+
+/// Followers are told so much at once that they fall behind, further than history goes back: what is gone by then is in no
+/// list any more.
+#[tokio::test]
+async fn what_followers_missed_is_found_again() {
+    let history = HistoryBound { events: 8, ..HistoryBound::default() };
+    let bounds = orrery_store::Config { history, watch_queue_events: 8, ..orrery_store::Config::default() };
+    let store = Store::memory(bounds).unwrap();
+    let client = Client::over(store.clone(), Config::default()).await;
+    let owner = make(&client, "owner", &[], &[]).await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let owned = json!({"metadata": {"name": "owned", "ownerReferences": [owned_by(&owner)]}});
+    assert_eq!(client.post(secrets, &owned).await.0, 201);
+    let mut batch =
+        Batch::new().delete(Key::new("", "configmaps", "root", "default", "owner").unwrap(), Expect::Present);
+    for number in 0..32 {
+        let name = format!("other-{number}");
+        make(&client, &name, &[], &[]).await;
+        batch = batch.delete(Key::new("", "configmaps", "root", "default", &name).unwrap(), Expect::Present);
+    }
+    store.commit(batch).await.unwrap();
+    client.until(&format!("{secrets}/owned"), |code, _| code == 404).await;
 }

@@ -278,3 +278,40 @@ async fn whoever_acts_as_another_needs_the_right_to() {
     let groups = joe.with_header("Impersonate-User", "ann").with_header("Impersonate-Group", "system:masters");
     assert_eq!(groups.get(path).await.0, 403, "a group needs a right of its own");
 }
+
+#[tokio::test]
+async fn readiness_tells_what_failed_to_all_and_why_to_those_who_may_know() {
+    let store = Store::memory(orrery_store::Config::default()).unwrap();
+    let client = Client::over(store.clone(), Config::default()).await;
+    let nobody = client.acting_as(&User::anonymous());
+    let ask = async |client: &Client, path: &str| {
+        let (code, kind, body) = client.raw(http::Method::GET, path, "", Vec::new()).await;
+        let text = String::from_utf8(body).unwrap();
+        assert!(code == 403 || kind == "text/plain; charset=utf-8", "{path}: {kind}: {text}");
+        (code, text)
+    };
+    let ok = || (200, "ok".to_owned());
+    for path in ["/healthz", "/livez", "/readyz"] {
+        assert_eq!(ask(&nobody, path).await, ok());
+    }
+    let verbose = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
+                   warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n";
+    assert_eq!(ask(&nobody, "/livez?verbose&exclude=b&exclude=etcd&exclude=a").await, (200, verbose.to_owned()));
+    assert_eq!(ask(&client, "/livez/informer-sync").await.0, 404);
+    assert_eq!(ask(&client, "/readyz/informer-sync").await, ok());
+
+    client.stop();
+    assert_eq!(
+        ask(&client, "/readyz/shutdown").await,
+        (500, "internal server error: process is shutting down\n".to_owned())
+    );
+    assert_eq!(ask(&nobody, "/livez").await, ok());
+    store.close().await;
+    let failed = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\n\
+                  [+]informer-sync ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n";
+    assert_eq!(ask(&nobody, "/readyz").await, (500, failed.to_owned()));
+    assert_eq!(ask(&nobody, "/readyz/etcd").await.0, 403);
+    let why = "internal server error: store stopped: it was closed\n";
+    assert_eq!(ask(&client, "/healthz/etcd").await, (500, why.to_owned()));
+    assert_eq!(ask(&nobody, "/livez?exclude=etcd").await, ok());
+}

@@ -10,9 +10,12 @@
 //! # Guarantees
 //!
 //! - Nothing of a space is decided before all that matters of it has been listed: a kind that cannot be listed holds everything
-//!   back, because what is not seen would be taken for gone.
-//! - [`Change::Complete`] is told once everything desired in all spaces has been.
-//! - What was told was stored before; what is stored already is not written again.
+//!   back, because what is not seen would be taken for gone. Only what belongs to a policy or a space that is gone goes.
+//! - [`Change::Complete`] is told once everything desired in all spaces has been, or, of a space that cannot be listed or stored
+//!   for long, once what it sent before has been told to stay.
+//! - What was told was stored before; what is stored already is not written again. Of a Binding that cannot be stored nothing
+//!   is told.
+//! - What cannot be written holds up others for seconds at most, and is tried again after pauses.
 //!
 //! # Assumptions
 //!
@@ -22,6 +25,8 @@ mod feed;
 mod fleet;
 mod leaving;
 mod path;
+mod pause;
+mod pending;
 mod questions;
 mod returned;
 mod space;
@@ -48,6 +53,8 @@ use crate::{delivery, preview::BadQuestion};
 
 /// How changes are gathered before they are decided.
 const DEBOUNCE: Duration = Duration::from_millis(50);
+/// How long after a start one space keeps all others waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a controller reaches what it works on.
 #[derive(Clone)]
@@ -64,6 +71,10 @@ pub struct Config {
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// How long changes gather.
     pub debounce: Duration,
+    /// How long until states that wait for the reports of clusters are looked at again.
+    pub reports_pause: Duration,
+    /// How long after a start spaces that cannot be listed or stored keep everybody waiting. Then their works stay as they are.
+    pub patience: Duration,
 }
 
 impl Config {
@@ -71,7 +82,9 @@ impl Config {
     pub fn new(everywhere: Client, space: Arc<dyn Fn(&str) -> Client + Send + Sync>) -> Self {
         let inventory = space(ROOT);
         let clock = Arc::new(Timestamp::now);
-        Self { delivery: delivery::Config::default(), everywhere, space, inventory, clock, debounce: DEBOUNCE }
+        let (delivery, debounce, patience) = (delivery::Config::default(), DEBOUNCE, PATIENCE);
+        let reports_pause = Duration::from_secs(5);
+        Self { delivery, everywhere, space, inventory, clock, debounce, reports_pause, patience }
     }
 }
 

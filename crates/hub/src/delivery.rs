@@ -87,6 +87,15 @@ impl Default for Config {
     }
 }
 
+/// How a work was too large to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The bytes of its event.
+    pub bytes: usize,
+    /// The most that the broker takes.
+    pub most: usize,
+}
+
 /// A change of what clusters should have, for whatever carries it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkChange {
@@ -106,9 +115,55 @@ pub enum WorkChange {
         number: u32,
     },
     /// A work may exist and is to stay as it is: what it should carry is not known now.
-    Keep(ResourceId),
+    Keep {
+        /// Its id.
+        id: ResourceId,
+        /// Where it may be.
+        cluster: Arc<str>,
+        /// The Binding it comes from.
+        binding: Arc<str>,
+        /// Its box in that Binding.
+        number: u32,
+    },
     /// A work is not wanted any more.
-    Delete(ResourceId),
+    Delete {
+        /// Its id.
+        id: ResourceId,
+        /// Where it is.
+        cluster: Arc<str>,
+        /// The Binding it comes from.
+        binding: Arc<str>,
+        /// Its box in that Binding.
+        number: u32,
+    },
+}
+
+impl WorkChange {
+    /// The work.
+    pub fn id(&self) -> &ResourceId {
+        match self {
+            Self::Put { id, .. } | Self::Keep { id, .. } | Self::Delete { id, .. } => id,
+        }
+    }
+
+    /// The wish that the work stays as it is, in place of this one.
+    pub fn kept(&self) -> Self {
+        match self {
+            Self::Put { id, cluster, binding, number, .. }
+            | Self::Keep { id, cluster, binding, number }
+            | Self::Delete { id, cluster, binding, number } => {
+                let (id, cluster, binding) = (id.clone(), Arc::clone(cluster), Arc::clone(binding));
+                Self::Keep { id, cluster, binding, number: *number }
+            }
+        }
+    }
+
+    /// The Binding that the work comes from.
+    pub fn binding(&self) -> &Arc<str> {
+        match self {
+            Self::Put { binding, .. } | Self::Keep { binding, .. } | Self::Delete { binding, .. } => binding,
+        }
+    }
 }
 
 /// A BindingPolicy as far as it is not its spec.
@@ -372,6 +427,17 @@ impl Delivery {
         !self.dirty.is_empty()
     }
 
+    /// Whether policies are gone and that was not settled.
+    pub fn has_removed(&self) -> bool {
+        self.dirty.keys().any(|policy| !self.policies.contains_key(policy))
+    }
+
+    /// Keeps the works that a program before this one may have sent, as far as nobody has looked at their Bindings: what they
+    /// should carry cannot be known yet.
+    pub fn keep(&mut self) -> Vec<WorkChange> {
+        self.bindings.values_mut().flat_map(Bound::keep).collect()
+    }
+
     /// The Bindings of a policy.
     pub fn bindings_of(&self, policy: &str) -> impl Iterator<Item = Binding<'_>> {
         self.parts(policy).map(|bound| Binding {
@@ -411,6 +477,15 @@ impl Delivery {
     pub fn objects_of(&self, binding: &str, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
         let bound = self.names.get(binding).and_then(|key| self.bindings.get(key));
         bound.map(|bound| bound.objects_of(number, cluster)).unwrap_or_default()
+    }
+
+    /// A work was too large to be sent, or was sent after all.
+    pub fn set_unsent(&mut self, binding: &str, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) {
+        let Some(key) = self.names.get(binding) else { return };
+        let Some(bound) = self.bindings.get_mut(key) else { return };
+        if bound.set_unsent(number, cluster, unsent) {
+            self.dirty.entry(Arc::clone(&key.0)).or_default().inside.clusters.insert(Arc::clone(cluster));
+        }
     }
 
     pub(crate) fn resolution(&self) -> &Resolution {

@@ -1,5 +1,5 @@
-//! What `/metrics` shows, as Prometheus reads it. Labels name verbs, resources and codes, never spaces or objects: the number
-//! of series is bounded by the number of kinds.
+//! What `/metrics` shows, as Prometheus reads it. Labels name verbs, resources and codes, never spaces, objects or what was
+//! defined in a space: the number of series is bounded by the number of kinds in the program.
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +19,9 @@ const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 pub(crate) struct Requests {
     series: Mutex<BTreeMap<Labels, Series>>,
 }
+
+/// The group and resource under which all count that were defined in some space: anybody can define any number.
+const DEFINED: &str = "custom";
 
 /// What a request was about. Requests outside the resources have a verb alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,12 +44,13 @@ impl Requests {
     /// Counts a request that was answered.
     pub(crate) fn count(&self, method: &http::Method, about: Option<&About>, code: u16, took: Duration) {
         let labels = match about {
-            Some(about) => Labels {
-                verb: about.verb,
-                group: about.resource.group.clone(),
-                resource: about.resource.plural.clone(),
-                subresource: about.subresource.clone().unwrap_or_default(),
-            },
+            Some(about) => {
+                let (group, resource) = match &about.resource {
+                    Some(resource) => (resource.group.clone(), resource.plural.clone()),
+                    None => (DEFINED.to_owned(), DEFINED.to_owned()),
+                };
+                Labels { verb: about.verb, group, resource, subresource: about.subresource.clone().unwrap_or_default() }
+            }
             None => Labels { verb: method_name(method), ..Labels::default() },
         };
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);

@@ -239,6 +239,7 @@ impl ControlPlane {
     /// Ends in order: no new connections, watches end, what is under way is answered, the source of works ends and then the
     /// broker, the store is closed.
     pub async fn stop(mut self) {
+        self.server.stop();
         self.stop.cancel();
         self.works.stop().await;
         while let Some(ended) = self.tasks.join_next().await {

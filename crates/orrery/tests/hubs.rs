@@ -6,6 +6,8 @@ mod etcd_server;
 #[path = "support/hub.rs"]
 #[expect(dead_code, reason = "each test uses a part")]
 mod hub;
+#[path = "../../store/tests/support/proxy.rs"]
+mod proxy;
 
 use std::{fs, path::Path};
 
@@ -15,6 +17,7 @@ use http::Method;
 use hub::{CONFIG_MAPS, config_map, connect, up};
 use orrery::{client::Client, kubeconfig::Kubeconfig};
 use orrery_testkit::Program;
+use proxy::Proxy;
 use serde_json::json;
 
 fn hub_on(server: &EtcdServer, data_dir: &Path) -> Program {
@@ -105,6 +108,34 @@ async fn two_hubs_are_one_installation_and_one_of_them_leads() {
     let mut third = connect(back.kubeconfig()).await;
     assert_eq!(third.get(&format!("{CONFIG_MAPS}/shared-7")).await.unwrap()["data"]["a"], "1");
     assert!(!leads(&mut third).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_is_not_ready_while_etcd_does_not_answer() {
+    let server = EtcdServer::start();
+    let proxy = Proxy::start(&server.endpoint()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let hub = up(directory.path(), &["--store", &proxy.endpoint().replace("http://", "etcd://")]);
+    let mut client = connect(hub.kubeconfig()).await;
+    let mut ask = async |path: &str| {
+        let (code, body) = client.send_raw(Method::GET, path, Bytes::new()).await.expect("an answer");
+        (code, String::from_utf8(body.to_vec()).expect("text"))
+    };
+    while ask("/readyz").await != (200, "ok".to_owned()) {
+        tokio::task::yield_now().await;
+    }
+    proxy.freeze();
+    let failed = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\n\
+                  [+]informer-sync ok\n[+]shutdown ok\nreadyz check failed\n";
+    assert_eq!(ask("/readyz").await, (500, failed.to_owned()));
+    let (code, why) = ask("/readyz/etcd").await;
+    assert!(code == 500 && why.starts_with("internal server error: the store did not answer"), "{why}");
+    assert_eq!(ask("/livez").await.0, 500);
+    assert_eq!(ask("/livez?exclude=etcd").await, (200, "ok".to_owned()));
+    proxy.mend();
+    while ask("/readyz").await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

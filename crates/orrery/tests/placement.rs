@@ -2,6 +2,8 @@
 
 #[path = "placement/changes.rs"]
 mod changes;
+#[path = "placement/faults.rs"]
+mod faults;
 #[path = "placement/preview.rs"]
 mod preview;
 #[path = "placement/stage.rs"]

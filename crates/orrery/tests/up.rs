@@ -139,9 +139,24 @@ async fn metrics_tell_of_requests_and_never_of_spaces() {
         let nowhere = format!("/spaces/secretive-{number}/nowhere/{number}");
         assert_eq!(client.send_raw(Method::GET, &nowhere, Bytes::new()).await.unwrap().0, 404);
     }
+    // Anybody with a space can define any number of resources.
+    for name in ["gadgets", "widgets"] {
+        let definition = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{name}.secretive.io")},
+            "spec": {
+                "group": "secretive.io", "scope": "Namespaced", "names": {"plural": name, "kind": name},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        });
+        let definitions = "/spaces/secretive-0/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        client.send(Method::POST, definitions, Some(&definition)).await.unwrap();
+        client.get(&format!("/spaces/secretive-0/apis/secretive.io/v1/{name}")).await.unwrap();
+    }
     let text = metrics(&mut client).await;
     assert!(!text.contains("secretive"), "{text}");
     for line in [
+        "apiserver_request_total{verb=\"list\",group=\"custom\",resource=\"custom\",subresource=\"\",code=\"200\"} 2",
         "apiserver_request_total{verb=\"create\",group=\"core.orrery.io\",resource=\"logicalspaces\",subresource=\"\",code=\"201\"} 3",
         "apiserver_request_total{verb=\"list\",group=\"\",resource=\"configmaps\",subresource=\"\",code=\"200\"} 3",
         "apiserver_request_total{verb=\"get\",group=\"\",resource=\"\",subresource=\"\",code=\"404\"} 3",
@@ -423,6 +438,22 @@ async fn nobody_in_particular_sees_nothing_in_particular() {
     ] {
         assert_eq!(client.send_raw(Method::GET, path, Bytes::new()).await.unwrap().0, code, "{path}");
     }
+}
+
+#[test]
+fn what_is_kept_is_the_owners_to_read_and_a_store_that_others_can_look_into_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let said = "others can look into the store";
+    let store = directory.path().join("store");
+    let hub = up(directory.path(), &[]);
+    assert!(!hub.log().contains(said), "{}", hub.log());
+    assert_eq!((mode(&store), mode(hub.kubeconfig())), (0o700, 0o600));
+    assert!(hub.stop().success());
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
+    let hub = up(directory.path(), &[]);
+    assert!(hub.log().contains(said), "{}", hub.log());
+    assert!(hub.stop().success());
 }
 
 #[test]

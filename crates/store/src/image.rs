@@ -9,6 +9,7 @@ mod postings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -38,6 +39,9 @@ struct Directory {
     by_resource: HashMap<Box<str>, BTreeMap<Arc<str>, Arc<Collection>>>,
     by_space: HashMap<Box<str>, BTreeSet<Arc<str>>>,
 }
+
+/// How many collections are looked up at a time.
+const STRIDE: usize = 64;
 
 /// What a range read asks for.
 pub(crate) struct Range<'a> {
@@ -104,12 +108,10 @@ impl Image {
             found.extend(object);
             return found;
         }
-        for collection in self.collections(range) {
-            if found.len() >= range.limit {
-                break;
-            }
+        self.visit(range, |collection| {
             collection.read(&range.query(), &mut found);
-        }
+            found.len() < range.limit
+        });
         found
     }
 
@@ -118,7 +120,12 @@ impl Image {
         if range.scope.reach == Reach::Object {
             return self.read(range).len();
         }
-        self.collections(range).iter().map(|collection| collection.count(&range.query())).sum()
+        let mut count = 0;
+        self.visit(range, |collection| {
+            count += collection.count(&range.query());
+            true
+        });
+        count
     }
 
     /// The keys of which some kept version has this owner.
@@ -167,17 +174,29 @@ impl Image {
         self.directory.write().add(leading_parts(key, COLLECTION_PARTS))
     }
 
-    /// The collections a range can have objects in, in key order.
-    fn collections(&self, range: &Range<'_>) -> Vec<Arc<Collection>> {
-        let directory = self.directory.read();
-        let prefix = &*range.scope.prefix;
+    /// Shows `visit` the collections a range can have objects in, in key order, until it has enough.
+    fn visit(&self, range: &Range<'_>, mut visit: impl FnMut(&Collection) -> bool) {
         if range.scope.reach != Reach::Resource {
-            let collection = directory.by_prefix.get(leading_parts(prefix, COLLECTION_PARTS));
-            return collection.into_iter().cloned().collect();
+            if let Some(collection) = self.collection(&range.scope.prefix) {
+                visit(&collection);
+            }
+            return;
         }
         let first = leading_parts(range.after.unwrap_or_default(), COLLECTION_PARTS);
-        let spaces = directory.by_resource.get(prefix).into_iter().flatten();
-        spaces.filter(|(collection, _)| &***collection >= first).map(|(_, collection)| collection.clone()).collect()
+        let mut from: (Arc<str>, bool) = (first.into(), true);
+        loop {
+            // A resource has a collection in every space: most reads need a few of them.
+            let some = self.directory.read().collections(&range.scope.prefix, &from.0, from.1, STRIDE);
+            for (_, collection) in &some {
+                if !visit(collection) {
+                    return;
+                }
+            }
+            match some.last() {
+                Some((last, _)) if some.len() == STRIDE => from = (last.clone(), false),
+                _ => return,
+            }
+        }
     }
 }
 
@@ -188,6 +207,20 @@ impl Range<'_> {
 }
 
 impl Directory {
+    /// The next collections of a resource, from a prefix on, itself included or not.
+    fn collections(
+        &self,
+        resource: &str,
+        from: &str,
+        included: bool,
+        count: usize,
+    ) -> Vec<(Arc<str>, Arc<Collection>)> {
+        let Some(spaces) = self.by_resource.get(resource) else { return Vec::new() };
+        let lower = if included { Bound::Included(from) } else { Bound::Excluded(from) };
+        let range = spaces.range::<str, _>((lower, Bound::Unbounded)).take(count);
+        range.map(|(name, collection)| (name.clone(), collection.clone())).collect()
+    }
+
     fn add(&mut self, prefix: &str) -> Arc<Collection> {
         let name: Arc<str> = prefix.into();
         let collection = self.by_prefix.entry(name.clone()).or_default().clone();

@@ -2,14 +2,14 @@
 //! makes them visible and answers.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{
     backend::{Backend, Committed, Limits, Pending},
@@ -58,7 +58,7 @@ pub(crate) const LIMITS: Limits = Limits { operations: 10_000, bytes: 32 << 20 }
 pub(crate) struct Sequencer {
     core: Arc<Core>,
     inbox: Arc<Inbox>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,6 +66,8 @@ pub(crate) struct Sequencer {
 struct Inbox {
     state: Mutex<InboxState>,
     arrived: Condvar,
+    /// Why no more requests are taken. It is set with the state locked.
+    stopped: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -73,16 +75,27 @@ struct InboxState {
     requests: Vec<Request>,
     /// How many requests are worth waking the thread for.
     wanted: usize,
-    /// Why no more requests are taken.
-    stopped: Option<String>,
 }
 
-type Reply = oneshot::Sender<Result<Committed, CommitError>>;
-
 enum Request {
-    Commit(Batch, Reply),
-    RenewEpoch(Epoch, oneshot::Sender<Result<(), CommitError>>),
-    Compact(oneshot::Sender<Result<(), CommitError>>),
+    Commit(Batch, Reply<Committed>),
+    RenewEpoch(Epoch, Reply<()>),
+    Compact(Reply<()>),
+}
+
+/// The way to whoever asked, and the turn they have until they are answered, even if they went away.
+struct Reply<T> {
+    answer: oneshot::Sender<Result<T, CommitError>>,
+    turn: OwnedSemaphorePermit,
+}
+
+impl<T> Reply<T> {
+    fn send(self, answer: Result<T, CommitError>) {
+        // Whoever is answered may ask again at once.
+        drop(self.turn);
+        // Whoever does not wait for the answer any more does not need it.
+        let _ = self.answer.send(answer);
+    }
 }
 
 impl Sequencer {
@@ -91,17 +104,15 @@ impl Sequencer {
         let inbox = Arc::new(Inbox::default());
         let worker = Worker { core: core.clone(), inbox: inbox.clone(), log, on_failure, pace: Pace::default() };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { core, inbox, turns: Semaphore::new(WAITING), thread: Mutex::new(Some(thread)) })
+        Ok(Self { core, inbox, turns: Arc::new(Semaphore::new(WAITING)), thread: Mutex::new(Some(thread)) })
     }
 
-    async fn ask<T>(
-        &self,
-        request: impl FnOnce(oneshot::Sender<Result<T, CommitError>>) -> Request,
-    ) -> Result<T, CommitError> {
-        let _turn = self.turns.acquire().await;
-        let (reply, answer) = oneshot::channel();
-        self.inbox.push(request(reply))?;
-        answer.await.unwrap_or_else(|_| Err(CommitError::Stopped("the store failed".to_owned())))
+    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, CommitError> {
+        let failed = || CommitError::Stopped("the store failed".to_owned());
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| failed())?;
+        let (answer, answered) = oneshot::channel();
+        self.inbox.push(request(Reply { answer, turn }))?;
+        answered.await.unwrap_or_else(|_| Err(failed()))
     }
 }
 
@@ -111,7 +122,8 @@ impl Backend for Sequencer {
     }
 
     fn catch_up(&self) -> Pending<'_, Result<Revision, CommitError>> {
-        Box::pin(std::future::ready(Ok(self.core.revision())))
+        let stopped = self.inbox.stopped.get().map(|why| CommitError::Stopped(why.clone()));
+        Box::pin(std::future::ready(stopped.map_or_else(|| Ok(self.core.revision()), Err)))
     }
 
     fn renew_epoch(&self) -> Pending<'_, Result<Epoch, CommitError>> {
@@ -154,7 +166,7 @@ impl Drop for Sequencer {
 impl Inbox {
     fn push(&self, request: Request) -> Result<(), CommitError> {
         let mut state = self.state.lock();
-        if let Some(why) = &state.stopped {
+        if let Some(why) = self.stopped.get() {
             return Err(CommitError::Stopped(why.clone()));
         }
         state.requests.push(request);
@@ -165,7 +177,8 @@ impl Inbox {
     }
 
     fn stop(&self, why: &str) {
-        self.state.lock().stopped.get_or_insert_with(|| why.to_owned());
+        let _state = self.state.lock();
+        self.stopped.get_or_init(|| why.to_owned());
         self.arrived.notify_one();
     }
 
@@ -174,19 +187,19 @@ impl Inbox {
         let mut state = self.state.lock();
         let expected = pace.served + state.requests.len();
         state.wanted = 1;
-        while state.requests.is_empty() && state.stopped.is_none() {
+        while state.requests.is_empty() && self.stopped.get().is_none() {
             self.arrived.wait(&mut state);
         }
         if let Some(patience) = pace.patience() {
             let deadline = Instant::now() + patience;
             state.wanted = expected;
-            while state.requests.len() < expected && state.stopped.is_none() {
+            while state.requests.len() < expected && self.stopped.get().is_none() {
                 if self.arrived.wait_until(&mut state, deadline).timed_out() {
                     break;
                 }
             }
         }
-        if let Some(why) = state.stopped.clone() {
+        if let Some(why) = self.stopped.get() {
             state.requests.drain(..).for_each(|request| request.refuse(CommitError::Stopped(why.clone())));
             return None;
         }
@@ -219,10 +232,9 @@ impl Pace {
 
 impl Request {
     fn refuse(self, error: CommitError) {
-        // Whoever does not wait for the answer any more does not need it.
         match self {
-            Self::Commit(_, reply) => drop(reply.send(Err(error))),
-            Self::RenewEpoch(_, reply) | Self::Compact(reply) => drop(reply.send(Err(error))),
+            Self::Commit(_, reply) => reply.send(Err(error)),
+            Self::RenewEpoch(_, reply) | Self::Compact(reply) => reply.send(Err(error)),
         }
     }
 }
@@ -243,7 +255,7 @@ struct Group {
     bytes: usize,
     /// When each key that the group touches was modified and created, if it exists afterwards.
     touched: HashMap<Box<str>, Option<(Revision, Revision)>>,
-    decided: Vec<(Reply, Result<Committed, CommitError>)>,
+    decided: Vec<(Reply<Committed>, Result<Committed, CommitError>)>,
 }
 
 impl<L: Log> Worker<L> {
@@ -281,7 +293,7 @@ impl<L: Log> Worker<L> {
                         self.core.set_epoch(epoch);
                     }
                     let answer = outcome.as_ref().copied().map_err(answer_for);
-                    let _ = reply.send(answer);
+                    reply.send(answer);
                     stop_if_failed(outcome)?;
                 }
                 Request::Compact(reply) => compactions.push(reply),
@@ -290,7 +302,7 @@ impl<L: Log> Worker<L> {
         self.commit(group)?;
         let outcome = self.log.tidy(&self.core, !compactions.is_empty());
         for reply in compactions {
-            let _ = reply.send(outcome.as_ref().copied().map_err(answer_for));
+            reply.send(outcome.as_ref().copied().map_err(answer_for));
         }
         stop_if_failed(outcome)
     }
@@ -310,7 +322,7 @@ impl<L: Log> Worker<L> {
                 Err(CommitError::Conflict { .. }) => self.core.counters.conflicts.add(1),
                 Err(_) => {}
             }
-            let _ = reply.send(answer);
+            reply.send(answer);
         }
         stop_if_failed(outcome)
     }
@@ -337,7 +349,7 @@ impl Group {
     }
 
     /// Decides a batch against the image and what the group already does to it.
-    fn decide(&mut self, core: &Core, batch: Batch, reply: Reply) {
+    fn decide(&mut self, core: &Core, batch: Batch, reply: Reply<Committed>) {
         let current = |key: &str| match self.touched.get(key) {
             Some(touched) => *touched,
             None => core.image.modified(key),
@@ -374,5 +386,67 @@ impl Group {
         self.changes.push(Change { key: operation.key, modified, content });
         self.next = self.next.plus(1);
         Some(modified)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::{Content, Expect, HistoryBound, Key};
+
+    /// A log that writes nothing as long as somebody holds the gate.
+    struct Gated(Arc<Mutex<()>>);
+
+    impl Log for Gated {
+        fn append(&mut self, _: &[Change]) -> Result<(), LogError> {
+            drop(self.0.lock());
+            Ok(())
+        }
+
+        fn renew_epoch(&mut self, _: Epoch) -> Result<(), LogError> {
+            Ok(())
+        }
+
+        fn tidy(&mut self, _: &Arc<Core>, _: bool) -> Result<(), LogError> {
+            Ok(())
+        }
+
+        fn close(&mut self) {}
+    }
+
+    fn put(number: usize) -> Batch {
+        let key = Key::new("", "pods", "root", "default", &format!("p{number}")).unwrap();
+        Batch::new().put(key, Expect::Absent, Content::new("x"))
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_keeps_the_turn_until_the_batch_is_written() {
+        const ABANDONED: usize = 10;
+        let gate = Arc::new(Mutex::new(()));
+        let core = Arc::new(Core::new(HistoryBound::default()));
+        let sequencer = Sequencer::start(core.clone(), Gated(gate.clone()), Arc::new(|_| {})).unwrap();
+        {
+            let _held = gate.lock();
+            for number in 0..ABANDONED {
+                // Asked once, and dropped.
+                let mut nobody = Context::from_waker(Waker::noop());
+                assert!(sequencer.commit(put(number)).as_mut().poll(&mut nobody).is_pending());
+            }
+            assert_eq!(sequencer.turns.available_permits(), WAITING - ABANDONED);
+        }
+        sequencer.commit(put(ABANDONED)).await.unwrap();
+        assert_eq!(core.image.live(), ABANDONED + 1);
+        assert_eq!(sequencer.turns.available_permits(), WAITING);
+    }
+
+    #[tokio::test]
+    async fn reads_are_not_up_to_date_once_it_has_stopped() {
+        let core = Arc::new(Core::new(HistoryBound::default()));
+        let sequencer = Sequencer::start(core, Gated(Arc::default()), Arc::new(|_| {})).unwrap();
+        assert!(sequencer.catch_up().await.is_ok());
+        sequencer.close().await;
+        assert!(matches!(sequencer.catch_up().await, Err(CommitError::Stopped(_))));
     }
 }

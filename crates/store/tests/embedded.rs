@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{path::Path, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use orrery_store::{
     Batch, CommitError, Config, Content, Expect, Key, ListOptions, OpenError, ReadError, Revision, Scope, Store,
@@ -25,6 +25,24 @@ async fn fill(store: &Store, count: u32) {
 
 fn count(store: &Store) -> usize {
     store.list(&Scope::space("", "things", "root"), &ListOptions::default()).unwrap().objects.len()
+}
+
+#[tokio::test]
+async fn nobody_but_the_owner_can_look_into_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (place, backup) = (directory.path().join("store"), directory.path().join("backup"));
+    let store = open(&place);
+    fill(&store, 3).await;
+    store.backup(&backup).unwrap();
+    store.compact(store.revision()).await.unwrap();
+    store.close().await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&place), mode(&backup)), (0o700, 0o600));
+    for entry in fs::read_dir(&place).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
 }
 
 #[tokio::test]

@@ -151,10 +151,18 @@ struct Work {
     decided: Option<Timestamp>,
     /// What the source wants once the removal is done.
     successor: Option<Spec>,
-    status: Option<(Arc<ManifestWorkStatus>, StatusHash)>,
+    status: Option<Known>,
     /// The version whose status was last sent.
     reported: Option<Version>,
     held: Option<Epoch>,
+}
+
+/// What the cluster said last about a work. It may have said it about an older version than the agent has by now.
+#[derive(Clone, Debug)]
+struct Known {
+    version: Version,
+    status: Arc<ManifestWorkStatus>,
+    hash: StatusHash,
 }
 
 impl Agent {
@@ -285,9 +293,9 @@ impl Agent {
     pub fn status(&mut self, key: &Key, version: Version, status: ManifestWorkStatus, now: Timestamp) -> Vec<Effect> {
         if let Some(work) = self.works.get_mut(key).filter(|work| work.version == version) {
             let hash = StatusHash::of(&status);
-            let same = work.status.as_ref().is_some_and(|(_, known)| *known == hash);
+            let same = work.status.as_ref().is_some_and(|known| known.hash == hash);
             let cause = if work.reported.is_some() { Cause::Updated } else { Cause::Created };
-            work.status = Some((Arc::new(status), hash));
+            work.status = Some(Known { version, status: Arc::new(status), hash });
             if !same || work.reported != Some(version) {
                 work.reported = Some(version);
                 self.report(key, cause, now);
@@ -299,7 +307,7 @@ impl Agent {
     /// Nothing of a work is left in the cluster.
     pub fn removed(&mut self, key: &Key, now: Timestamp) -> Vec<Effect> {
         let Some(work) = self.works.get(key).filter(|work| work.deleting) else { return Vec::new() };
-        let mut status = work.status.as_ref().map(|(status, _)| (**status).clone()).unwrap_or_default();
+        let mut status = work.status.as_ref().map(|known| (*known.status).clone()).unwrap_or_default();
         let tombstone = Tombstone { version: work.version, epoch: work.epoch.clone(), decided: work.decided, at: now };
         let successor = self.works.remove(key).and_then(|work| work.successor);
         status.conditions.retain(|condition| condition.r#type != DELETED);

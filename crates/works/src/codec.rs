@@ -8,6 +8,7 @@ mod words;
 
 use jiff::Timestamp;
 
+pub(crate) use self::decode::shown;
 use crate::{
     Message, NameError, Packet,
     topic::{Channel, OcmTopics, TopicError, Topics},

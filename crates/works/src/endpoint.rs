@@ -1,5 +1,7 @@
 //! One end at work: it joins a state machine to a transport and to whoever keeps its records.
 
+mod complaints;
+
 use std::{
     collections::VecDeque,
     future::Future,
@@ -9,10 +11,11 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::complaints::Complaints;
 use crate::{
     Agent, Codec, Dialect, Entropy, Message, Packet, Source, agent,
     clock::later,
-    codec::Stamp,
+    codec::{Stamp, shown},
     outbox::Outbox,
     source,
     transport::{Incoming, Link},
@@ -47,6 +50,8 @@ pub trait Party: Send + 'static {
     fn on_tick(&mut self, now: Timestamp) -> Vec<Self::Effect>;
     /// Says who carries out an effect.
     fn assign(effect: Self::Effect) -> Task<Self::Record, Self::Report>;
+    /// What the owner should hear of a message of so many bytes that is larger than the broker takes.
+    fn too_large(message: &Message, bytes: usize, most: usize) -> Option<Self::Report>;
 }
 
 /// Who carries out an effect.
@@ -86,6 +91,11 @@ impl Party for Source {
             report => Task::Report(report),
         }
     }
+
+    fn too_large(message: &Message, bytes: usize, most: usize) -> Option<Self::Report> {
+        let Message::Spec(spec) = message else { return None };
+        Some(source::Effect::TooLarge { id: spec.id.clone(), version: spec.version, bytes, most })
+    }
 }
 
 impl Party for Agent {
@@ -115,6 +125,11 @@ impl Party for Agent {
             agent::Effect::Send(message) => Task::Send(None, message),
             report => Task::Report(report),
         }
+    }
+
+    /// The cluster can do nothing about a status that its objects made too large.
+    fn too_large(_message: &Message, _bytes: usize, _most: usize) -> Option<Self::Report> {
+        None
     }
 }
 
@@ -293,6 +308,7 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
                         permit.send(packet);
                         room = outgoing.try_reserve().ok();
                     }
+                    self.tell_too_large();
                 }
                 room = reports.reserve(), if !self.untold.is_empty() => {
                     drop(room);
@@ -350,6 +366,16 @@ impl<P: Party, J: Journal<P::Record>> Endpoint<P, J> {
         Ok(())
     }
 
+    fn tell_too_large(&mut self) {
+        if self.desk.too_large.is_empty() {
+            return;
+        }
+        let most = self.desk.max_packet;
+        let reports = self.desk.too_large.drain(..).filter_map(|(message, bytes)| P::too_large(&message, bytes, most));
+        self.untold.extend(reports);
+        self.report();
+    }
+
     /// Tells the owner as much as it has room for.
     fn report(&mut self) {
         while let Some(report) = self.untold.pop_front() {
@@ -374,9 +400,12 @@ struct Desk {
     max_packet: usize,
     connected: bool,
     outbox: Outbox,
+    /// Messages that were too large to be sent, with their bytes, until the owner is told.
+    too_large: Vec<(Message, usize)>,
     clock: Clock,
     entropy: Entropy,
     counters: Counters,
+    complaints: Complaints,
     told: watch::Sender<Counters>,
 }
 
@@ -387,9 +416,11 @@ impl Desk {
             config,
             connected: false,
             outbox: Outbox::default(),
+            too_large: Vec::new(),
             clock: Clock::start(),
             entropy: Entropy::from_system(),
             counters: Counters::default(),
+            complaints: Complaints::default(),
             told: watch::Sender::default(),
         }
     }
@@ -407,7 +438,7 @@ impl Desk {
         self.told.send_if_modified(|told| std::mem::replace(told, self.counters) != self.counters);
     }
 
-    /// Reads a packet; one that cannot be read leaves a line and a number, nothing else.
+    /// Reads a packet; one that cannot be read leaves a number, and a line unless its topic had many just before.
     fn read(&mut self, packet: &Packet) -> Option<(Dialect, Message)> {
         let dialect = Dialect::of_topic(&packet.topic);
         let codec = self.config.codecs.iter().find(|codec| codec.dialect() == dialect)?;
@@ -418,8 +449,11 @@ impl Desk {
             }
             Err(error) => {
                 self.counters.refused += 1;
-                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                tracing::warn!(topic = %packet.topic, reason = error.reason(), %error, cause, "dropped an event");
+                if let Some(unsaid) = self.complaints.may_say(&packet.topic, Instant::now()) {
+                    let cause = std::error::Error::source(&error).map(|cause| shown(&cause.to_string()));
+                    let (topic, cause, reason) = (shown(&packet.topic), cause.unwrap_or_default(), error.reason());
+                    tracing::warn!(topic, reason, %error, cause, unsaid, "dropped an event");
+                }
                 None
             }
         }
@@ -428,10 +462,15 @@ impl Desk {
     /// The next packet that can be sent, if there is any.
     fn next_packet(&mut self) -> Option<Packet> {
         while let Some((dialect, message)) = self.outbox.pop() {
-            if let Some(packet) = self.write(dialect, &message) {
+            let Some(packet) = self.write(dialect, &message) else { continue };
+            let (bytes, most) = (packet.wire_bytes(), self.max_packet);
+            if bytes <= most {
                 self.counters.sent += 1;
                 return Some(packet);
             }
+            self.counters.unsendable += 1;
+            tracing::warn!(topic = %packet.topic, bytes, most, "an event is larger than the broker takes");
+            self.too_large.push((message, bytes));
         }
         None
     }
@@ -440,19 +479,13 @@ impl Desk {
         let speaks = |codec: &&Codec| dialect.is_none_or(|dialect| codec.dialect() == dialect);
         let codec = self.config.codecs.iter().find(speaks)?;
         let stamp = Stamp { id: self.entropy.next_u128(), time: self.clock.now(), agent: &self.config.agent };
-        match codec.encode(message, stamp) {
-            Ok(packet) if packet.wire_bytes() <= self.max_packet => return Some(packet),
-            Ok(packet) => {
-                let (bytes, most) = (packet.wire_bytes(), self.max_packet);
-                tracing::warn!(topic = %packet.topic, bytes, most, "an event is larger than the broker takes");
-            }
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                tracing::debug!(%error, cause, "cannot send an event");
-            }
+        let written = codec.encode(message, stamp);
+        if let Err(error) = &written {
+            self.counters.unsendable += 1;
+            let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            tracing::debug!(%error, cause, "cannot send an event");
         }
-        self.counters.unsendable += 1;
-        None
+        written.ok()
     }
 }
 

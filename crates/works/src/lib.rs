@@ -40,13 +40,13 @@
 //! 4. **Silence deletes nothing.** An agent removes only what a source tells it to. A source answers no resync before it
 //!    knows all it wants. What the source does not know is settled: deleted when it came from this epoch of the source's
 //!    store; otherwise held until a person agrees ([`Agent::agree`], and [`Source::agree`] for agents without epochs).
-//! 5. **A rollback is noticed.** A version that was never assigned proves that the store was set back: the source takes a
-//!    new epoch and raises the counter above it.
+//! 5. **A rollback is noticed.** A version that was never assigned proves that the store was set back: the source raises the
+//!    counter above it and takes a new epoch, towards the cluster that proved it, and towards all when a second cluster does.
 //! 6. **Statuses keep their order.** Sequences grow across restarts whatever the clock does; an older status is ignored.
 //! 7. **Bounds.** Resync lists are paged below the broker's packet limit, each page complete for its range of ids. What
 //!    waits to be sent is one message per work. Queues and retries are bounded, and one cluster cannot starve others.
 //! 8. **Strangers change nothing.** An event that contradicts its topic, is malformed, replayed, or about another
-//!    cluster's work is dropped with a reason.
+//!    cluster's work is dropped with a reason. What a cluster claims costs no other cluster anything.
 //!
 //! # Assumptions
 //!

@@ -1,12 +1,13 @@
 //! The source's end of the conversation: messages in; messages and effects out.
 
+mod deferred;
 mod ledger;
 mod resync;
 mod send;
 mod status;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -14,18 +15,17 @@ use std::{
 use jiff::Timestamp;
 use orrery_api::work::ManifestWorkStatus;
 
-pub use self::ledger::{ClusterRecord, Ledger, Record, StatusRecord, WorkRecord};
+use self::deferred::Deferred;
+pub use self::ledger::{ClusterRecord, Ledger, Record, Renewed, StatusRecord, WorkRecord};
 use crate::{
     Bundle, BundleError, Cause, ClusterName, ContentHash, Dialect, Epoch, Message, ResourceId, Sealed, Sequence,
-    SourceId, SpecResync, Status, StatusHash, Version, clock::later, entropy::Entropy,
+    SourceId, Status, StatusHash, Version, clock::later, entropy::Entropy,
 };
 
 /// A version that is further above ours than this is not believed: no store is that old a copy of another.
 const MAX_LEAP: i64 = 1 << 20;
 /// A second proof of a rollback this soon after a new epoch only raises the one counter.
 const EPOCH_PAUSE: Duration = Duration::from_secs(600);
-/// Resync requests kept while the source is loading; agents ask again, so a lost one only costs time.
-const MAX_DEFERRED: usize = 10_000;
 /// Unknown works that wait for a person, per cluster; further ones are found again by the next resync.
 const MAX_HELD: usize = 10_000;
 
@@ -95,12 +95,24 @@ pub enum Effect {
         /// The works.
         ids: Vec<ResourceId>,
     },
-    /// A cluster proved that the store was rolled back; the source goes on in a new epoch.
+    /// A cluster proved that the store was rolled back. The source goes on in a new epoch: towards that cluster, because nobody
+    /// should have to believe one cluster about another, and towards all when a second one has proved it.
     RolledBack {
         /// The cluster.
         cluster: ClusterName,
         /// The work that has a version which was never assigned.
         id: ResourceId,
+    },
+    /// A work is larger than the broker takes. It is tried again, like all that no status confirms.
+    TooLarge {
+        /// Which work.
+        id: ResourceId,
+        /// Its version.
+        version: Version,
+        /// The bytes of its event.
+        bytes: usize,
+        /// The most that the broker takes.
+        most: usize,
     },
     /// A message was ignored because it is not credible.
     Ignored {
@@ -189,8 +201,12 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Phase {
-    /// The works are being put again after a start; requests wait, because "I have none" would be a lie.
-    Loading(VecDeque<(Dialect, SpecResync)>),
+    /// The works are being put again after a start. Requests wait, because "I have none" would be a lie, and statuses are not
+    /// looked at, because nobody knows yet whose they are: clusters are asked for them when everything is known.
+    Loading {
+        deferred: Deferred,
+        connected: bool,
+    },
     Ready,
 }
 
@@ -205,6 +221,8 @@ struct Cluster {
     republish_pause: Duration,
     /// Where the last batch ended.
     republished: Option<ResourceId>,
+    /// When it got an epoch of its own, if it did since the start.
+    renewed_at: Option<Timestamp>,
     /// Works the cluster has and the source does not know, waiting for a person.
     held: BTreeMap<ResourceId, Version>,
     wants_status: bool,
@@ -238,7 +256,7 @@ impl Source {
             config,
             epoch,
             epoch_since: None,
-            phase: Phase::Loading(VecDeque::new()),
+            phase: Phase::Loading { deferred: Deferred::default(), connected: false },
             clusters: BTreeMap::new(),
             works: HashMap::new(),
             entropy,
@@ -285,6 +303,12 @@ impl Source {
     /// The epoch of the store.
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
+    }
+
+    /// The epoch of the store as a cluster is told it.
+    pub fn epoch_of(&self, cluster: &ClusterName) -> &Epoch {
+        let renewed = self.clusters.get(cluster).and_then(|cluster| cluster.record.renewed.as_ref());
+        renewed.filter(|renewed| renewed.instead_of == self.epoch).map_or(&self.epoch, |renewed| &renewed.epoch)
     }
 
     /// The version of a work that is wanted.
@@ -395,7 +419,9 @@ impl Source {
 
     /// Says that everything wanted has been put. Works of the ledger that were not are deleted.
     pub fn ready(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Phase::Loading(deferred) = std::mem::replace(&mut self.phase, Phase::Ready) else { return Vec::new() };
+        let Phase::Loading { deferred, connected } = std::mem::replace(&mut self.phase, Phase::Ready) else {
+            return Vec::new();
+        };
         let mut dropped: Vec<ResourceId> = self
             .works
             .iter()
@@ -409,8 +435,12 @@ impl Source {
             }
             self.changed(&id, Cause::Updated, now);
         }
-        for (dialect, request) in deferred {
+        for (dialect, request) in deferred.into_requests() {
             self.answer(dialect, request, now);
+        }
+        if connected {
+            self.ask_everyone();
+            self.tick_into(now);
         }
         self.drain()
     }
@@ -418,9 +448,12 @@ impl Source {
     /// The transport has subscribed, for the first time or again: anything may have been lost.
     pub fn connected(&mut self, now: Timestamp) -> Vec<Effect> {
         self.next_resync = Some(later(now, self.entropy.jittered(self.config.resync_every)));
-        self.ask_everyone();
         for cluster in self.clusters.values_mut() {
             cluster.republish_at = now;
+        }
+        match &mut self.phase {
+            Phase::Loading { connected, .. } => *connected = true,
+            Phase::Ready => self.ask_everyone(),
         }
         self.tick_into(now);
         self.drain()
@@ -433,7 +466,7 @@ impl Source {
     }
 
     fn tick_into(&mut self, now: Timestamp) {
-        if matches!(self.phase, Phase::Loading(_)) {
+        if self.is_loading() {
             return;
         }
         if self.next_resync.is_some_and(|due| due <= now) {
@@ -452,7 +485,9 @@ impl Source {
         match message {
             Message::Status(status) if status.source == self.config.id => {
                 self.heard(&status.cluster.clone(), dialect, None, now);
-                self.status(status, now);
+                if !self.is_loading() {
+                    self.status(status, now);
+                }
             }
             Message::SpecResync(request) => {
                 if request.addressee.as_ref().is_none_or(|source| *source == self.config.id) {
@@ -484,7 +519,7 @@ impl Source {
 
     /// A person agrees that a cluster loses the works it has and the source does not know.
     pub fn agree(&mut self, name: &ClusterName, now: Timestamp) -> Vec<Effect> {
-        let epoch = self.epoch.clone();
+        let epoch = self.epoch_of(name).clone();
         let cluster = self.cluster(name, now);
         cluster.record.agreed = Some(epoch);
         let held = std::mem::take(&mut cluster.held);
@@ -494,6 +529,10 @@ impl Source {
             self.send_unknown(name, id, version, now);
         }
         self.drain()
+    }
+
+    fn is_loading(&self) -> bool {
+        matches!(self.phase, Phase::Loading { .. })
     }
 
     fn cluster(&mut self, name: &ClusterName, now: Timestamp) -> &mut Cluster {
@@ -506,6 +545,7 @@ impl Source {
             republish_at: later(now, pause),
             republish_pause: pause,
             republished: None,
+            renewed_at: None,
             held: BTreeMap::new(),
             wants_status: false,
         })

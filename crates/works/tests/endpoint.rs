@@ -93,6 +93,8 @@ async fn an_event_that_cannot_be_read_costs_one_line_and_one_count() {
         spec.replace("TYPE", &r#type).replace("VERSION", version).into_bytes()
     };
     let (seed, ocm) = ("/sources/hub1/clusters/cluster1/manifests", "sources/hub1/clusters/cluster1/sourceevents");
+    let long =
+        String::from_utf8(with("spec.updated", "1")).unwrap().replace("[{}]", &format!("{:?}", "x".repeat(100_000)));
     let rubbish: Vec<(&str, Vec<u8>)> = vec![
         (seed, b"not json".to_vec()),
         (seed, Vec::new()),
@@ -102,6 +104,8 @@ async fn an_event_that_cannot_be_read_costs_one_line_and_one_count() {
         (seed, with("spec.updated", "-1")),
         (seed, with("spec.updated", "99999999999999999999")),
         (seed, with("status.updated", "1")),
+        // What is wrong with it cannot be said without quoting it.
+        (seed, long.into_bytes()),
         ("/sources/hub1/resync/clusters/manifestsstatus", Vec::new()),
         (ocm, b"{}".to_vec()),
         (ocm, Vec::new()),

@@ -1,41 +1,38 @@
 //! Cluster roles that are made of others: whatever carries the right labels is in them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use orrery_store::{ListOptions, Object, Scope};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
-use super::{apply, log_failure, writer};
+use super::{agenda::Outcome, apply, queue::Queue, writer};
 use crate::{identity::rbac::GROUP, selector::LabelSelector, server::Shared, status::Status, verbs};
 
 /// Who owns the rules of aggregated roles, as Kubernetes names it.
 pub(crate) const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// How many changes are looked at together: many of them are in one space.
-const AT_ONCE: usize = 256;
-
 /// Brings the aggregated roles of each space up to date in which a cluster role changed.
-pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<String>) {
-    let mut waiting = Vec::new();
-    while work.recv_many(&mut waiting, AT_ONCE).await > 0 {
-        for space in waiting.drain(..).collect::<BTreeSet<_>>() {
-            log_failure("aggregated roles are out of date", &aggregate(&shared, &space).await);
-        }
-    }
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<String>>) {
+    let look = |space: Arc<String>, ()| {
+        let shared = &shared;
+        async move { aggregate(shared, &space).await.map(|()| Outcome::Done) }
+    };
+    queue.run("aggregated roles are out of date", look).await;
 }
 
 async fn aggregate(shared: &Shared, space: &str) -> Result<(), Status> {
     let scope = Scope::space(GROUP, "clusterroles", space);
     let roles = shared.store.list(&scope, &ListOptions::default()).map_err(Status::internal_error)?.objects;
+    let mut outcome = Ok(());
     for role in roles.iter().filter(|role| is_aggregated(role)) {
         let value = verbs::stored(role)?.parse("", "");
         let rules = collected(&roles, role, &value["aggregationRule"])?;
         if value["rules"].as_array().map_or(&[][..], Vec::as_slice) != rules {
-            set_rules(shared, space, role.key().name(), rules).await?;
+            // One that cannot be written does not keep the others from it.
+            outcome = outcome.and(set_rules(shared, space, role.key().name(), rules).await);
         }
     }
-    Ok(())
+    outcome
 }
 
 /// Most roles are not, which is told without reading them.

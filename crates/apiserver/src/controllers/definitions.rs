@@ -1,24 +1,23 @@
 //! Definitions get their names, what they define is followed like everything else, and goes before them.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 
 use orrery_store::{Key, Object, Scope};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
-    time::Instant,
 };
 
-use super::{Queues, follow, log_failure};
-use crate::{definitions, object::Stored, server::Shared};
-
-/// How long to wait before looking again at a definition whose objects are still there: longer each time, up to a bound.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+use super::{
+    Queues,
+    agenda::{Outcome, When},
+    follow::follow,
+    queue::Queue,
+};
+use crate::{definitions, object::Stored, server::Shared, status::Status};
 
 /// A definition that has changed.
 #[derive(Clone, Debug)]
@@ -26,14 +25,14 @@ pub(super) struct Work {
     key: Key,
     gone: bool,
     deleting: bool,
-    /// Whether it is due although it waits.
-    waited: bool,
+    /// Whether something is gone that it may have waited for.
+    freed: bool,
 }
 
 impl Work {
     pub(super) fn of(object: &Object) -> Self {
         let deleting = Stored::of(object).is_some_and(|stored| stored.is_deleting());
-        Self { key: object.key().clone(), gone: object.is_deletion(), deleting, waited: false }
+        Self { key: object.key().clone(), gone: object.is_deletion(), deleting, freed: false }
     }
 
     /// A definition that may have waited for an object which is gone now.
@@ -42,7 +41,7 @@ impl Work {
         let name = format!("{}.{}", key.resource(), key.group());
         entries.get(name.as_str()).filter(|entry| entry.terminating)?;
         let key = Key::new(definitions::GROUP, definitions::RESOURCE, key.space(), "", &name).ok()?;
-        Some(Self { key, gone: false, deleting: true, waited: true })
+        Some(Self { key, gone: false, deleting: true, freed: true })
     }
 }
 
@@ -85,49 +84,57 @@ impl Followers {
     }
 }
 
-/// Cares for definitions until nobody tells of them any more.
+/// What is to be cared for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Care {
+    /// The names of the definitions of a space.
+    Names(String),
+    /// The end of a definition.
+    End(Key),
+}
+
+impl Care {
+    fn space(&self) -> &str {
+        match self {
+            Self::Names(space) => space,
+            Self::End(key) => key.space(),
+        }
+    }
+
+    async fn take(&self, shared: &Shared) -> Result<Outcome, Status> {
+        match self {
+            Self::Names(space) => definitions::settle(shared, space).await.map(|()| Outcome::Done),
+            Self::End(key) => {
+                let ended = definitions::end(shared, key).await?;
+                Ok(if ended { Outcome::Done } else { Outcome::Again })
+            }
+        }
+    }
+}
+
+/// Cares for definitions.
 pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Work>, queues: Queues) {
+    let queue = Queue::new(super::SPACES, Care::space);
     let mut followers = Followers { shared: shared.clone(), queues, tasks: JoinSet::new(), by_name: HashMap::new() };
     for entry in shared.definitions.provided(None) {
         if let Some(resource) = entry.served.stored() {
             followers.follow(&format!("{}.{}", resource.plural, resource.group));
         }
     }
-    let mut waiting: BTreeMap<(Instant, Key), ()> = BTreeMap::new();
-    let mut waits: HashMap<Key, Duration> = HashMap::new();
-    loop {
-        let next = waiting.first_key_value().map(|((due, _), ())| *due);
-        let (key, deleting) = tokio::select! {
-            work = work.recv() => match work {
-                None => return,
-                Some(work) => {
-                    followers.note(&work);
-                    // Its names are free for others when it is gone.
-                    let settled = definitions::settle(&shared, work.key.space()).await;
-                    log_failure("definitions are not served yet", &settled);
-                    let due = work.deleting && (work.waited || !waits.contains_key(&work.key));
-                    if due {
-                        waiting.retain(|(_, key), ()| *key != work.key);
-                    }
-                    (work.key.clone(), due)
-                }
-            },
-            () = super::sleep_until(next) => match waiting.pop_first() {
-                Some(((_, key), ())) => (key, true),
-                None => continue,
-            },
-        };
-        if !deleting {
-            continue;
-        }
-        match definitions::end(&shared, &key).await {
-            Ok(true) => drop(waits.remove(&key)),
-            outcome => {
-                log_failure::<bool>("a definition cannot be ended yet", &outcome);
-                let wait = waits.get(&key).map_or(FIRST_WAIT, |wait| (*wait * 2).min(LONGEST_WAIT));
-                waits.insert(key.clone(), wait);
-                waiting.insert((Instant::now() + wait, key), ());
+    let telling = async {
+        while let Some(work) = work.recv().await {
+            followers.note(&work);
+            // Its names are free for others when it is gone.
+            queue.tell(Care::Names(work.key.space().to_owned()), (), When::Now);
+            if work.deleting {
+                let when = if work.freed { When::Now } else { When::Patiently };
+                queue.tell(Care::End(work.key), (), when);
             }
         }
-    }
+    };
+    let look = |care: Arc<Care>, ()| {
+        let shared = &shared;
+        async move { care.take(shared).await }
+    };
+    tokio::join!(telling, queue.run("a definition is not cared for yet", look));
 }

@@ -36,26 +36,34 @@ impl Remaining {
 
 /// Deletes everything in a namespace: pods first, and the rest when they are gone.
 pub(super) async fn empty_namespace(shared: &Shared, space: &str, namespace: &str) -> Remaining {
-    let list = |group: &str, resource: &str| {
-        let scope = Scope::namespace(group, resource, space, namespace);
-        shared.store.list(&scope, &ListOptions::default()).map(|list| list.objects).unwrap_or_default()
-    };
-    let pods = delete_all(shared, list("", "pods")).await;
+    let list = |group: &str, resource: &str| list(shared, &Scope::namespace(group, resource, space, namespace));
+    let pods = delete_listed(shared, list("", "pods")).await;
     if !pods.is_empty() {
         return pods;
     }
-    let objects = shared.store.resources_in(space).into_iter().flat_map(|(group, resource)| list(&group, &resource));
-    delete_all(shared, objects.collect()).await
+    let resources = shared.store.resources_in(space).into_iter();
+    let lists: Result<Vec<_>, Status> = resources.map(|(group, resource)| list(&group, &resource)).collect();
+    delete_listed(shared, lists.map(|lists| lists.concat())).await
 }
 
 /// Deletes all objects of a resource in a space.
 pub(crate) async fn empty_resource(shared: &Shared, group: &str, plural: &str, space: &str) -> Remaining {
-    let list = shared.store.list(&Scope::space(group, plural, space), &ListOptions::default());
-    delete_all(shared, list.map(|list| list.objects).unwrap_or_default()).await
+    delete_listed(shared, list(shared, &Scope::space(group, plural, space))).await
 }
 
-/// Deletes objects, and says which of them stay for now.
-pub(super) async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Remaining {
+fn list(shared: &Shared, scope: &Scope) -> Result<Vec<Arc<Object>>, Status> {
+    Ok(shared.store.list(scope, &ListOptions::default()).map_err(Status::internal_error)?.objects)
+}
+
+/// Deletes objects that were listed, and says which of them stay for now. What cannot be listed may stay too.
+async fn delete_listed(shared: &Shared, objects: Result<Vec<Arc<Object>>, Status>) -> Remaining {
+    match objects {
+        Ok(objects) => delete_all(shared, objects).await,
+        Err(status) => Remaining { failures: vec![status], ..Remaining::default() },
+    }
+}
+
+async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Remaining {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
     let deletions = objects.into_iter().map(|object| {
         let options = &options;
@@ -85,11 +93,11 @@ pub(super) async fn delete_all(shared: &Shared, objects: Vec<Arc<Object>>) -> Re
     remaining
 }
 
-/// Deletes one object as a client would.
+/// Deletes one object as a client would, and asks nobody to convert it.
 pub(super) async fn delete(shared: &Shared, object: &Object, options: &DeleteOptions) -> Result<Deletion, Status> {
     let key = object.key();
     let resource = resource_of(shared, key)?;
     let writer = writer(shared, &resource, key.space(), key.namespace());
     let uid = verbs::stored(object)?.uid().to_owned();
-    writer.delete(key.name(), &DeleteOptions { uid: Some(uid), ..options.clone() }).await
+    writer.delete_as_stored(key.name(), &DeleteOptions { uid: Some(uid), ..options.clone() }).await
 }

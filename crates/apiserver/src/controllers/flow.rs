@@ -4,9 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use orrery_store::{ListOptions, Object, Scope};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
-use super::{apply, log_failure, writer};
+use super::{agenda::Outcome, apply, queue::Queue, writer};
 use crate::{server::Shared, status::Status, verbs};
 
 /// The group of flow schemas and priority levels.
@@ -15,17 +14,13 @@ pub(super) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 /// Who owns the condition, as Kubernetes names it.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
-/// How many changes are looked at together: many of them are in one space.
-const AT_ONCE: usize = 256;
-
 /// Brings the conditions of each space up to date in which a flow schema or a priority level changed.
-pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<String>) {
-    let mut waiting = Vec::new();
-    while work.recv_many(&mut waiting, AT_ONCE).await > 0 {
-        for space in waiting.drain(..).collect::<BTreeSet<_>>() {
-            log_failure("flow schemas do not say what they refer to", &check(&shared, &space).await);
-        }
-    }
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<String>>) {
+    let look = |space: Arc<String>, ()| {
+        let shared = &shared;
+        async move { check(shared, &space).await.map(|()| Outcome::Done) }
+    };
+    queue.run("flow schemas do not say what they refer to", look).await;
 }
 
 async fn check(shared: &Shared, space: &str) -> Result<(), Status> {
@@ -36,6 +31,7 @@ async fn check(shared: &Shared, space: &str) -> Result<(), Status> {
     let levels: BTreeSet<String> =
         all("prioritylevelconfigurations")?.iter().map(|level| level.key().name().to_owned()).collect();
     let resource = shared.registry.resource(GROUP, "v1", "flowschemas").ok_or_else(Status::no_such_resource)?;
+    let mut outcome = Ok(());
     for object in all("flowschemas")? {
         let schema = verbs::stored(&object)?.parse("", "");
         let level = schema["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default();
@@ -47,9 +43,10 @@ async fn check(shared: &Shared, space: &str) -> Result<(), Status> {
             "status": {"conditions": [condition]},
         });
         let writer = writer(shared, resource, space, "").for_part(resource.subresource("status"));
-        apply(&writer, MANAGER, &config).await?;
+        // One that cannot be written does not keep the others from it.
+        outcome = outcome.and(apply(&writer, MANAGER, &config).await);
     }
-    Ok(())
+    outcome
 }
 
 /// What a flow schema should say, unless it does.

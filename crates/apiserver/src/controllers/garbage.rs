@@ -1,62 +1,69 @@
 //! Objects go with their owners: after them, before them, or not at all.
+//!
+//! # Flow
+//!
+//! Whatever may have to go, or may be waited for, is looked at by itself: an object that was given owners, the dependents of
+//! an owner that is gone or waits for them, and an owner that is being deleted whenever one of its dependents changes. What is
+//! found of an object depends on what is stored now, not on what was told.
+//!
+//! # Guarantees
+//!
+//! - Only the version of an object goes whose owners were found to be absent.
+//! - One dependent that cannot go keeps neither the others nor its siblings' owners from being looked at; it is tried again.
 
 use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt};
 use orrery_store::{Key, Object};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
-use super::{deleter, log_failure, resource_of, writer};
+use super::{
+    agenda::{Outcome, When},
+    deleter,
+    follow::Told,
+    queue::Queue,
+    resource_of, writer,
+};
 use crate::{
     definitions::Kinds,
-    object::{self, Owner, Stored},
+    object::{self, FOREGROUND, ORPHAN, Owner, Stored},
     request::{DeleteOptions, Propagation},
     server::Shared,
     status::Status,
     verbs,
 };
 
-/// What is to be looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// The owner with this uid is gone.
-    OwnerGone(String),
-    /// This object has owners that may not exist.
-    Owned(Key),
-    /// This object is being deleted and waits for its dependents.
-    Waiting(Key),
-}
-
-/// How many objects are looked at at once.
-const AT_ONCE: usize = 64;
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
-
-/// What a change gives to do.
-pub(super) fn work(shared: &Shared, previous: Option<&Object>, object: &Object) -> Vec<Work> {
-    let mut work = Vec::new();
+/// The objects that a change gives cause to look at.
+pub(super) fn concerned(shared: &Shared, told: &Told<'_>) -> Vec<Key> {
+    let Told { object, previous, .. } = *told;
+    let mut keys = Vec::new();
     if object.is_deletion() {
         if let Some(previous) = previous {
-            work.extend(Stored::of(previous).map(|stored| Work::OwnerGone(stored.uid().to_owned())));
-            work.extend(owner_keys(shared, previous).into_iter().map(Work::Waiting));
+            let uid = Stored::of(previous).map(|stored| stored.uid()).unwrap_or_default();
+            keys.extend(shared.store.owned_by(uid).iter().map(|dependent| dependent.key().clone()));
+            keys.extend(waiting_owners(shared, previous));
         }
-        return work;
+        return keys;
     }
     let same_owners = previous.is_some_and(|previous| previous.owners().eq(object.owners()));
-    if object.owners().next().is_some() && !same_owners {
-        work.push(Work::Owned(object.key().clone()));
+    let owned_anew = object.owners().next().is_some() && !same_owners;
+    if owned_anew || Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
+        keys.push(object.key().clone());
     }
     if let Some(previous) = previous.filter(|previous| previous.owners().next().is_some())
         && (!same_owners || blocking(previous) != blocking(object))
     {
-        work.extend(owner_keys(shared, previous).into_iter().map(Work::Waiting));
+        keys.extend(waiting_owners(shared, previous));
     }
-    if Stored::of(object).is_some_and(|stored| stored.is_deleting()) {
-        work.push(Work::Waiting(object.key().clone()));
-    }
-    work
+    keys
+}
+
+/// The owners of an object that are being deleted: they may wait for it. Others are looked at when they are.
+fn waiting_owners(shared: &Shared, object: &Object) -> impl Iterator<Item = Key> {
+    let deleting = |key: &Key| {
+        let owner = shared.store.get(key);
+        owner.is_some_and(|owner| Stored::of(&owner).is_some_and(|stored| stored.is_deleting()))
+    };
+    owner_keys(shared, object).into_iter().filter(deleting)
 }
 
 /// How many of its owners an object keeps from going before it.
@@ -89,29 +96,20 @@ fn owner_key(shared: &Shared, owned: &Key, owner: &Owner<'_>) -> Option<Key> {
     Key::new(group, plural, owned.space(), namespace, owner.name).ok()
 }
 
-/// Does what there is to do, some of it at once.
-pub(super) async fn run(shared: Arc<Shared>, work: mpsc::Receiver<Work>) {
-    let works = stream::unfold(work, |mut work| async move { Some((work.recv().await?, work)) });
-    works
-        .for_each_concurrent(AT_ONCE, |work| {
-            let shared = &shared;
-            async move {
-                let result = match &work {
-                    Work::OwnerGone(uid) => owner_gone(shared, uid).await,
-                    Work::Owned(key) => check_owners(shared, key).await,
-                    Work::Waiting(key) => finish(shared, key).await,
-                };
-                log_failure("garbage stays for now", &result);
+/// Looks at objects with their owners and dependents.
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
+    let look = |key: Arc<Key>, ()| {
+        let (shared, queue) = (&shared, &queue);
+        async move {
+            let Some(existing) = shared.store.get(&key) else { return Ok(Outcome::Done) };
+            if verbs::stored(&existing)?.is_deleting() {
+                finish(shared, queue, &existing).await.map(|()| Outcome::Done)
+            } else {
+                check_owners(shared, &existing).await
             }
-        })
-        .await;
-}
-
-async fn owner_gone(shared: &Shared, uid: &str) -> Result<(), Status> {
-    for object in shared.store.owned_by(uid) {
-        check_owners(shared, object.key()).await?;
-    }
-    Ok(())
+        }
+    };
+    queue.run("garbage stays for now", look).await;
 }
 
 /// Whether an owner is there: an owner of a kind nobody knows is taken to be.
@@ -139,30 +137,28 @@ enum Existence {
 }
 
 /// Deletes an object none of whose owners is left, and takes out the owners that are not, if one is.
-async fn check_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
-    let Some(existing) = shared.store.get(key) else { return Ok(()) };
-    let value = verbs::stored(&existing)?.parse("", "");
+async fn check_owners(shared: &Shared, existing: &Object) -> Result<Outcome, Status> {
+    let key = existing.key();
+    let value = verbs::stored(existing)?.parse("", "");
     let owners: Vec<Owner<'_>> = object::owners(&value["metadata"]).collect();
     let states: Vec<Existence> = owners.iter().map(|owner| exists(shared, key, owner)).collect();
     if owners.is_empty() || states.iter().all(|state| *state == Existence::Present) {
-        return Ok(());
+        return Ok(Outcome::Done);
     }
     if states.contains(&Existence::Present) {
-        let kept = |uid: &str| {
-            owners.iter().zip(&states).any(|(owner, state)| owner.uid == uid && *state == Existence::Present)
+        let absent = |uid: &str| {
+            owners.iter().zip(&states).any(|(owner, state)| owner.uid == uid && *state != Existence::Present)
         };
-        return keep_owners(shared, key, |owner| kept(owner.uid)).await;
-    }
-    if object::is_deleting(&value) {
-        return Ok(());
+        return keep_owners(shared, key, |owner| !absent(owner.uid)).await.map(|()| Outcome::Done);
     }
     let dependents = match states.contains(&Existence::WaitsForDependents) {
         true => shared.store.owned_by(object::text(&value, "uid")),
         false => Vec::new(),
     };
-    if dependents.iter().any(|dependent| waits_for_dependents(dependent)) {
+    if dependents.iter().any(|dependent| waits_for_dependents(dependent)) && blocks(&value) {
         // A circle: what waits for this object is owned by it. Nobody would ever be the first to go.
         unblock_owners(shared, key).await?;
+        return Ok(Outcome::Again);
     }
     let waits_for = |finalizer: &str| object::finalizers(&value).any(|name| name == finalizer);
     let propagation = if !dependents.is_empty() || waits_for(FOREGROUND) {
@@ -172,12 +168,23 @@ async fn check_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
     } else {
         Propagation::Background
     };
-    let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
-    match deleter::delete(shared, &existing, &options).await {
-        Ok(_) => Ok(()),
-        Err(status) if matches!(status.code(), 404 | 409) => Ok(()),
+    let options = DeleteOptions {
+        propagation: Some(propagation),
+        resource_version: Some(existing.modified().to_string()),
+        ..DeleteOptions::default()
+    };
+    match deleter::delete(shared, existing, &options).await {
+        Ok(_) => Ok(Outcome::Done),
+        Err(status) if status.code() == 404 => Ok(Outcome::Done),
+        // It has changed since it was read, and may have other owners.
+        Err(status) if matches!(status.code(), 409 | 429) => Ok(Outcome::Again),
         Err(status) => Err(status),
     }
+}
+
+/// Whether an object keeps one of its owners from going before it.
+fn blocks(object: &Value) -> bool {
+    object::owners(&object["metadata"]).any(|owner| owner.blocks)
 }
 
 /// Takes the owners out of an object that are not to be kept.
@@ -204,57 +211,91 @@ async fn unblock_owners(shared: &Shared, key: &Key) -> Result<(), Status> {
     .await
 }
 
-/// Takes a finalizer out of an object.
-pub(crate) async fn remove_finalizer(shared: &Shared, key: &Key, finalizer: &str) -> Result<(), Status> {
-    edit(shared, key, |object| {
-        if let Some(Value::Array(list)) = object.pointer_mut("/metadata/finalizers") {
+/// Takes a finalizer out of an object, if it still is the one that is being deleted.
+pub(super) async fn remove_finalizer(shared: &Shared, existing: &Object, finalizer: &str) -> Result<(), Status> {
+    let uid = verbs::stored(existing)?.uid();
+    edit(shared, existing.key(), |object| {
+        let same = object::is_deleting(object) && object::text(object, "uid") == uid;
+        if let (true, Some(Value::Array(list))) = (same, object.pointer_mut("/metadata/finalizers")) {
             list.retain(|name| name != finalizer);
         }
     })
     .await
 }
 
-/// Changes an object, if it is still there.
+/// Changes owners and finalizers of an object, if it is still there.
 async fn edit(shared: &Shared, key: &Key, change: impl Fn(&mut Value)) -> Result<(), Status> {
     let resource = resource_of(shared, key)?;
     let writer = writer(shared, &resource, key.space(), key.namespace());
-    match writer.edit(key.name(), change).await {
-        Ok(_) => Ok(()),
-        Err(status) if status.code() == 404 => Ok(()),
-        Err(status) => Err(status),
+    match writer.edit_in_place(key.name(), change).await {
+        Err(status) if status.code() != 404 => Err(status),
+        _ => Ok(()),
     }
 }
 
 /// Does what an object that is being deleted waits for, and lets it go when that is done.
-async fn finish(shared: &Shared, key: &Key) -> Result<(), Status> {
-    let Some(existing) = shared.store.get(key) else { return Ok(()) };
-    let value = verbs::stored(&existing)?.parse("", "");
-    if !object::is_deleting(&value) {
-        return Ok(());
-    }
+async fn finish(shared: &Shared, queue: &Queue<Key>, existing: &Object) -> Result<(), Status> {
+    let value = verbs::stored(existing)?.parse("", "");
     let uid = object::text(&value, "uid");
     let waits_for = |finalizer: &str| object::finalizers(&value).any(|name| name == finalizer);
     if waits_for(ORPHAN) {
+        let mut outcome = Ok(());
         for dependent in shared.store.owned_by(uid) {
-            keep_owners(shared, dependent.key(), |owner| owner.uid != uid).await?;
+            let kept = keep_owners(shared, dependent.key(), |owner| owner.uid != uid).await;
+            // One that cannot be changed does not keep the others from it.
+            outcome = outcome.and(kept);
         }
-        return remove_finalizer(shared, key, ORPHAN).await;
+        outcome?;
+        return remove_finalizer(shared, existing, ORPHAN).await;
     }
     if !waits_for(FOREGROUND) {
         return Ok(());
     }
-    let dependents = shared.store.owned_by(uid);
     let mut blocked = false;
-    for dependent in &dependents {
-        let value = verbs::stored(dependent)?.parse("", "");
+    for dependent in shared.store.owned_by(uid) {
+        let stored = verbs::stored(&dependent)?;
+        let value = stored.parse("", "");
         blocked |= object::owners(&value["metadata"]).any(|owner| owner.uid == uid && owner.blocks);
-        check_owners(shared, dependent.key()).await?;
+        if !stored.is_deleting() {
+            queue.tell(dependent.key().clone(), (), When::Now);
+        }
     }
-    // What blocks may be gone by now; its going away would be told too, but there may be nothing left to tell of.
-    let blocked = blocked
-        && shared.store.owned_by(uid).iter().any(|dependent| {
-            let value = verbs::stored(dependent).map(|stored| stored.parse("", "")).unwrap_or_default();
-            object::owners(&value["metadata"]).any(|owner| owner.uid == uid && owner.blocks)
-        });
-    if blocked { Ok(()) } else { remove_finalizer(shared, key, FOREGROUND).await }
+    // When one that blocks changes or goes, this is looked at again.
+    if blocked { Ok(()) } else { remove_finalizer(shared, existing, FOREGROUND).await }
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_store::Store;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Config, Server, request::ROOT};
+
+    #[tokio::test]
+    async fn an_object_that_was_given_another_owner_meanwhile_stays() -> Result<(), Status> {
+        let store = Store::memory(orrery_store::Config::default()).expect("it opens");
+        let server = Server::new(store, Config::default());
+        server.bootstrap().await?;
+        let shared = &server.shared;
+        let maps = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
+        let writer = writer(shared, maps, ROOT, "default");
+        let owned_by =
+            |name: &str, uid: &str| json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}]);
+        let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        writer.create(map("owner"), &mut Vec::new()).await?;
+        let owner = shared.store.get(&writer.key("owner")?).expect("it was made");
+        let mut owned = map("owned");
+        owned["metadata"]["ownerReferences"] = owned_by("absent", "1");
+        writer.create(owned, &mut Vec::new()).await?;
+        let key = writer.key("owned")?;
+        let before = shared.store.get(&key).expect("it was made");
+        let present = owned_by("owner", verbs::stored(&owner)?.uid());
+        writer.edit_in_place("owned", |owned| owned["metadata"]["ownerReferences"] = present.clone()).await?;
+        assert_eq!(check_owners(shared, &before).await?, Outcome::Again, "what was decided does not hold any more");
+        let now = shared.store.get(&key).expect("it stays");
+        assert_eq!(check_owners(shared, &now).await?, Outcome::Done);
+        assert!(shared.store.get(&key).is_some());
+        Ok(())
+    }
 }

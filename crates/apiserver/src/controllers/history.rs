@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc};
 use orrery_store::Revision;
 use serde_json::{Value, json};
 
-use super::{Place, writer};
+use super::{contents, contents::Place, writer};
 use crate::{request::ROOT, server::Shared, status::Status};
 
 const LEASE: &str = "orrery-apiserver";
@@ -55,7 +55,7 @@ async fn renew(shared: &Shared) -> Result<(), Status> {
                 "spec": {"holderIdentity": LEASE, "leaseDurationSeconds": seconds, "renewTime": now},
             });
             let place = Place { space: ROOT.to_owned(), namespace: NAMESPACE.to_owned() };
-            super::ensure(shared, &place, resource, LEASE, lease).await
+            contents::ensure(shared, &place, resource, LEASE, lease).await
         }
         renewed => renewed.map(drop),
     }

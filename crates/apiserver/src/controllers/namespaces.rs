@@ -1,70 +1,39 @@
 //! The end of a namespace: what is in it goes, then the namespace itself.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::sync::Arc;
 
 use orrery_store::Key;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
 
-use super::{deleter, deleter::Remaining, log_failure, writer};
-use crate::{server::Shared, status::Status, verbs};
-
-/// How long to wait before looking again at a namespace that something holds: longer each time, up to a bound.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+use super::{agenda::Outcome, deleter, deleter::Remaining, queue::Queue, writer};
+use crate::{object, server::Shared, status::Status, verbs};
 
 /// What keeps a namespace until its contents are gone.
 const FINALIZER: &str = "kubernetes";
 
 /// Ends the namespaces that are being deleted.
-pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Key>) {
-    let mut waiting: BTreeMap<(Instant, Key), ()> = BTreeMap::new();
-    let mut waits: HashMap<Key, Duration> = HashMap::new();
-    loop {
-        let next = waiting.first_key_value().map(|((due, _), ())| *due);
-        let key = tokio::select! {
-            key = work.recv() => match key {
-                // Once it waits, its own changes do not make it due.
-                Some(key) if waits.contains_key(&key) => continue,
-                Some(key) => key,
-                None => return,
-            },
-            () = super::sleep_until(next) => match waiting.pop_first() {
-                Some(((_, key), ())) => key,
-                None => continue,
-            },
-        };
-        match end(&shared, &key).await {
-            Ok(true) => {
-                waits.remove(&key);
-            }
-            outcome => {
-                log_failure("a namespace cannot be ended yet", &outcome);
-                let wait = waits.get(&key).map_or(FIRST_WAIT, |wait| (*wait * 2).min(LONGEST_WAIT));
-                waits.insert(key.clone(), wait);
-                waiting.insert((Instant::now() + wait, key), ());
-            }
-        }
-    }
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
+    let look = |key: Arc<Key>, ()| {
+        let shared = &shared;
+        async move { end(shared, &key).await }
+    };
+    queue.run("a namespace cannot be ended yet", look).await;
 }
 
-/// Empties a namespace and lets it go. Says whether there is nothing left to do.
-async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
-    let Some(existing) = shared.store.get(key) else { return Ok(true) };
+/// Empties a namespace and lets it go. What holds something in it is not told of: the namespace is looked at every now and
+/// then.
+async fn end(shared: &Shared, key: &Key) -> Result<Outcome, Status> {
+    let Some(existing) = shared.store.get(key) else { return Ok(Outcome::Done) };
     let namespace = verbs::stored(&existing)?;
     if !namespace.is_deleting() {
-        return Ok(true);
+        return Ok(Outcome::Done);
     }
     let held = |object: &Value| {
         let list = object.pointer("/spec/finalizers").and_then(Value::as_array).into_iter().flatten();
         list.into_iter().any(|name| name == FINALIZER)
     };
     if !held(&namespace.parse("", "")) {
-        return Ok(true);
+        return Ok(Outcome::Done);
     }
     let remaining = deleter::empty_namespace(shared, key.space(), key.name()).await;
     let done = remaining.is_empty();
@@ -72,9 +41,11 @@ async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
     // Each part of a namespace can only be written through its own address.
     let part = resource.subresource(if done { "finalize" } else { "status" });
     let writer = writer(shared, &resource, key.space(), "").for_part(part);
-    let now = shared.now();
+    let (now, uid) = (shared.now(), namespace.uid());
     let changed = writer.edit(key.name(), |namespace| {
-        if done {
+        if object::text(namespace, "uid") != uid {
+            // It is another one of the same name.
+        } else if done {
             if let Some(Value::Array(list)) = namespace.pointer_mut("/spec/finalizers") {
                 list.retain(|name| name != FINALIZER);
             }
@@ -83,8 +54,9 @@ async fn end(shared: &Shared, key: &Key) -> Result<bool, Status> {
         }
     });
     match changed.await {
-        Ok(_) => Ok(done),
-        Err(status) if status.code() == 404 => Ok(true),
+        Ok(_) if !done => Ok(Outcome::Again),
+        Ok(_) => Ok(Outcome::Done),
+        Err(status) if status.code() == 404 => Ok(Outcome::Done),
         Err(status) => Err(status),
     }
 }

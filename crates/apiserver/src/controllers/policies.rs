@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use orrery_store::Key;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
-use super::{apply, log_failure, writer};
+use super::{agenda::Outcome, apply, queue::Queue, writer};
 use crate::{kinds::type_checking, server::Shared, status::Status, verbs};
 
 /// The group of admission policies.
@@ -16,10 +15,12 @@ pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
 /// Checks each policy once for each of its generations.
-pub(super) async fn run(shared: Arc<Shared>, mut work: mpsc::Receiver<Key>) {
-    while let Some(key) = work.recv().await {
-        log_failure("an admission policy is not checked", &check(&shared, &key).await);
-    }
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
+    let look = |key: Arc<Key>, ()| {
+        let shared = &shared;
+        async move { check(shared, &key).await.map(|()| Outcome::Done) }
+    };
+    queue.run("an admission policy is not checked", look).await;
 }
 
 async fn check(shared: &Shared, key: &Key) -> Result<(), Status> {

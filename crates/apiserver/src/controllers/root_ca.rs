@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::contents::{self, Place};
 use crate::{server::Shared, status::Status};
 
 /// Its name.
@@ -27,7 +27,7 @@ pub(super) fn object(root_ca: &str) -> Value {
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
     let object = object(&(shared.config.root_ca)());
     let resource = shared.registry.resource("", "v1", "configmaps").ok_or_else(Status::no_such_resource)?;
-    super::ensure(shared, place, resource, NAME, object.clone()).await?;
+    contents::ensure(shared, place, resource, NAME, object.clone()).await?;
     let writer = super::writer(shared, resource, &place.space, &place.namespace);
     match writer.edit(NAME, |current| current["data"] = object["data"].clone()).await {
         Err(status) if status.code() != 404 => Err(status),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::contents::{self, Place};
 use crate::{server::Shared, status::Status};
 
 /// Its name.
@@ -16,5 +16,5 @@ pub(super) fn object() -> Value {
 /// Makes it if it is not there.
 pub(super) async fn ensure(shared: &Shared, place: &Place) -> Result<(), Status> {
     let resource = shared.registry.resource("", "v1", "serviceaccounts").ok_or_else(Status::no_such_resource)?;
-    super::ensure(shared, place, resource, NAME, object()).await
+    contents::ensure(shared, place, resource, NAME, object()).await
 }

@@ -137,18 +137,30 @@ fn whole(resource: &Resource, members: &mut Members, before: &Members) {
         "ServiceAccount" => secret_names(members),
         "PersistentVolumeClaim" => data_sources(members, before.get("spec")),
         "DaemonSet" => {
-            let generation = before
-                .get("metadata")
-                .and_then(|metadata| metadata.pointer("/annotations/deprecated.daemonset.template.generation"))
-                .and_then(Value::as_str)
-                .and_then(|text| text.parse::<i64>().ok())
-                .unwrap_or(0);
+            let generation = template_generation_of(before);
             let template = |members: &Members| members.get("spec").and_then(|spec| spec.get("template")).cloned();
             let changed = template(members) != template(before);
             template_generation(members, generation + i64::from(changed));
         }
         _ => {}
     }
+}
+
+/// A job without labels is labelled as its pods are.
+fn labels_of_pods(members: &mut Members) {
+    let labels = members.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+    if let (Some(metadata), Some(labels)) = (made(members, "metadata"), labels) {
+        fill(metadata, "labels", labels);
+    }
+}
+
+fn template_generation_of(members: &Members) -> i64 {
+    members
+        .get("metadata")
+        .and_then(|metadata| metadata.pointer("/annotations/deprecated.daemonset.template.generation"))
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 /// An update through `/status`.
@@ -171,6 +183,8 @@ fn status(resource: &Resource, members: &mut Members, before: &Members, now: &st
         "Pod" => pods::status(members, before),
         "PersistentVolume" => phase_time(members, before, now),
         "CertificateSigningRequest" => condition_times(members, before, now),
+        "DaemonSet" => template_generation(members, template_generation_of(before)),
+        "Job" => labels_of_pods(members),
         _ => {}
     }
 }

@@ -152,6 +152,7 @@ pub(super) fn update(
             Check::Changes => immutable::changes(&resource.kind, new, old, &mut errors),
             Check::Status => status::changes(&resource.kind, new, old, &mut errors),
             Check::Resize => resize::check(new, old, &mut errors),
+            Check::Ephemeral => pod_changes::ephemeral(new, old, &mut errors),
             Check::Finalizers => status::namespace_finalizers(new, &mut errors),
         }
     }

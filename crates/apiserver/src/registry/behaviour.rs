@@ -13,6 +13,8 @@ pub struct Behaviour {
     pub delete_answer: DeleteAnswer,
     /// Whether a deletion that names no policy leaves the dependents behind.
     pub orphans_by_default: bool,
+    /// Whether objects of the kind cannot own others, so that no deletion has to think of dependents.
+    pub owns_nothing: bool,
     /// The fields a field selector may name.
     pub field_labels: FieldLabels,
 }
@@ -53,6 +55,7 @@ impl Behaviour {
             has_generation: true,
             delete_answer: DeleteAnswer::Status,
             orphans_by_default: false,
+            owns_nothing: false,
             field_labels,
         }
     }
@@ -97,6 +100,7 @@ pub(super) fn of(group: &str, plural: &str) -> Behaviour {
             DeleteAnswer::Status
         },
         orphans_by_default: named(&["jobs", "replicationcontrollers"]),
+        owns_nothing: named(&["events"]),
         field_labels: field_labels(group, plural),
     }
 }

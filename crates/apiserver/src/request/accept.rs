@@ -90,15 +90,35 @@ impl Accepted {
 
     /// Chooses the form of an answer about what there is.
     pub fn discovery(header: &str) -> Result<Discovery, Status> {
-        let plain = Discovery { encoding: Self::JSON.encoding, aggregated: None };
-        if header.is_empty() {
-            return Ok(plain);
+        if !header.is_empty() {
+            check_known(header, AVAILABLE)?;
         }
-        check_known(header, AVAILABLE)?;
+        Self::listed(header, true)
+    }
+
+    /// The form of the list of one version's resources.
+    pub fn resources(header: &str) -> Result<Encoding, Status> {
+        if !header.is_empty() {
+            check_known(header, AVAILABLE)?;
+        }
+        Self::group(header)
+    }
+
+    /// The form of what is said of one group.
+    pub fn group(header: &str) -> Result<Encoding, Status> {
+        Self::listed(header, false).map(|form| form.encoding)
+    }
+
+    /// The form of a list; only that of all groups may hold everything at once.
+    fn listed(header: &str, whole: bool) -> Result<Discovery, Status> {
+        if header.is_empty() {
+            return Ok(Discovery { encoding: Self::JSON.encoding, aggregated: None });
+        }
         let chosen = clauses(header).iter().find_map(|clause| {
             let encoding = clause.encoding()?;
             let aggregated = match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
                 (None, ..) => None,
+                _ if !whole => return None,
                 (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Aggregated::V2),
                 (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => {
                     Some(Aggregated::V2Beta1)

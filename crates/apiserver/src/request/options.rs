@@ -6,6 +6,7 @@ use super::query::Query;
 use crate::{
     gotext,
     json::kind,
+    selector::{FieldSelector, LabelSelector},
     status::{Cause, Named, Status},
 };
 
@@ -74,10 +75,10 @@ pub enum VersionMatch {
 /// Options of list and watch.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// Which labels the objects must have, as text.
-    pub label_selector: String,
-    /// Which fields the objects must have, as text.
-    pub field_selector: String,
+    /// Which labels the objects must have.
+    pub(crate) labels: LabelSelector,
+    /// Which fields the objects must have.
+    pub(crate) fields: FieldSelector,
     /// Whether to go on with what happens.
     pub watch: bool,
     /// Whether to be told how far the watch has come.
@@ -188,13 +189,14 @@ impl DeleteOptions {
         let propagation = propagation(query.get("propagationPolicy"), orphan_dependents, &mut causes);
         let grace_period_seconds = query.integer("gracePeriodSeconds")?;
         refuse("DeleteOptions", causes)?;
+        let given = |name| query.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
         Ok(Self {
             dry_run: !dry_run.is_empty(),
             grace_period_seconds,
             orphan_dependents,
             propagation,
-            uid: None,
-            resource_version: query.get("resourceVersion").map(str::to_owned),
+            uid: given("uid"),
+            resource_version: given("resourceVersion"),
         })
     }
 
@@ -276,9 +278,10 @@ impl ListOptions {
         let text = |name| query.get(name).unwrap_or_default().to_owned();
         let timeout_seconds = query.integer("timeoutSeconds")?;
         let limit = query.integer("limit")?.unwrap_or(0);
+        let selected = |name| query.get(name).unwrap_or_default();
         let options = Self {
-            label_selector: text("labelSelector"),
-            field_selector: text("fieldSelector"),
+            labels: LabelSelector::parse(selected("labelSelector")).map_err(Status::bad_request)?,
+            fields: FieldSelector::parse(selected("fieldSelector")).map_err(Status::bad_request)?,
             watch: watch_path || query.flag("watch"),
             allow_bookmarks: query.flag("allowWatchBookmarks"),
             resource_version: text("resourceVersion"),

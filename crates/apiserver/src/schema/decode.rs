@@ -188,13 +188,17 @@ impl<'a> Decoder<'a> {
                 continue;
             };
             let field = &described.fields[place];
-            if !seen.insert(place) {
+            let again = !seen.insert(place);
+            if again {
                 self.note("duplicate field", &key);
             }
             self.inside = described.short_name();
             self.fields.push(&field.name);
             self.way.push(Step::Field(&field.name));
-            let value = self.value(&field.ty, depth + 1)?;
+            let mut value = self.value(&field.ty, depth + 1)?;
+            if again && let Some(earlier) = members.remove(field.name.as_ref()) {
+                value = repeated(schemas, field, earlier, value);
+            }
             store(field, value, &mut members);
             self.way.pop();
             self.fields.truncate(fields);
@@ -517,6 +521,35 @@ fn word(first: u8) -> &'static str {
         b'"' => "string",
         b't' | b'f' => "bool",
         _ => "number",
+    }
+}
+
+/// What a field holds that is there twice: Go reads the second into what it has made of the first.
+fn repeated(schemas: &Schemas, field: &Field, earlier: Value, later: Option<Value>) -> Option<Value> {
+    match later {
+        None if matches!(field.ty.shape, Shape::Struct(_)) && !field.pointer => Some(earlier),
+        later => Some(merged(schemas, &field.ty.shape, earlier, later?)),
+    }
+}
+
+fn merged(schemas: &Schemas, shape: &Shape, earlier: Value, later: Value) -> Value {
+    match (shape, earlier, later) {
+        (Shape::Struct(reference), Value::Object(mut members), Value::Object(more)) => {
+            for (name, value) in more {
+                let field = schemas.get(*reference).field(&name);
+                let value = match (field, members.remove(&name)) {
+                    (Some(field), Some(earlier)) => merged(schemas, &field.ty.shape, earlier, value),
+                    _ => value,
+                };
+                members.insert(name, value);
+            }
+            Value::Object(members)
+        }
+        (Shape::Map(_), Value::Object(mut members), Value::Object(more)) => {
+            members.extend(more);
+            Value::Object(members)
+        }
+        (_, _, later) => later,
     }
 }
 

@@ -19,6 +19,7 @@ impl Field {
             (Shape::String, Value::String(text)) => !text.is_empty(),
             (Shape::Int32 | Shape::Int64 | Shape::Float64, Value::Number(number)) => number.as_f64() != Some(0.0),
             (Shape::Bool, Value::Bool(set)) => *set,
+            (Shape::Quantity, Value::String(text)) => text != "0",
             _ => true,
         }
     }

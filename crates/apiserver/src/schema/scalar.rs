@@ -144,6 +144,13 @@ impl Moment {
                 };
                 numbers.push(number);
                 rest = &rest[width..];
+                let limits = [("month", 1..=12), ("hour", 0..=23), ("minute", 0..=59), ("second", 0..=59)];
+                let named = ["year", "month", "day", "hour", "minute", "second"].get(numbers.len() - 1);
+                if let Some((name, _)) =
+                    limits.iter().find(|(name, limit)| named == Some(name) && !limit.contains(&number))
+                {
+                    return Err(format!("parsing time {}: {name} out of range", quote(text)));
+                }
             } else {
                 let Some(after) = rest.strip_prefix(part) else { return refused(rest, part) };
                 rest = after;
@@ -163,21 +170,9 @@ impl Moment {
             return Err(format!("parsing time {}: extra text: {}", quote(text), quote(after)));
         }
         let [year, month, day, hour, minute, second] = numbers[..] else { return refused(text, "2006") };
-        let out_of_range = |part: &str| Err(format!("parsing time {}: {part} out of range", quote(text)));
-        if !(1..=12).contains(&month) {
-            return out_of_range("month");
-        }
-        if hour > 23 {
-            return out_of_range("hour");
-        }
-        if minute > 59 {
-            return out_of_range("minute");
-        }
-        if second > 59 {
-            return out_of_range("second");
-        }
+        // Which days there are depends on the month and the year, and so is asked last.
         if day < 1 || day > days_in_month(year, month) {
-            return out_of_range("day");
+            return Err(format!("parsing time {}: day out of range", quote(text)));
         }
         let seconds = days_since_epoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
         Ok(Self { seconds, micros })

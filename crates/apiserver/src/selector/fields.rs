@@ -22,12 +22,17 @@ impl FieldSelector {
     /// Reads a selector.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
-        for term in split_terms(text).into_iter().filter(|term| !term.is_empty()) {
+        let mut pieces = split_terms(text);
+        // The order decides which of several mistakes is named.
+        pieces.sort_unstable();
+        for term in pieces.into_iter().filter(|term| !term.is_empty()) {
             let Some((field, equal, value)) = split_term(term) else {
                 return Err(format!("invalid selector: '{text}'; can't understand '{term}'"));
             };
             let value = unescape(value).map_err(|problem| format!("invalid field selector: {problem}"))?;
-            terms.push(FieldTerm { field: field.to_owned(), value, equal });
+            if !(field.is_empty() && value.is_empty()) {
+                terms.push(FieldTerm { field: field.to_owned(), value, equal });
+            }
         }
         Ok(Self { terms })
     }
@@ -116,10 +121,12 @@ mod tests {
         check("metadata.name=a,,status.phase!=b", "metadata.name=a & status.phase!=b");
         check(r"a==x\,y\=z\\", r"a=x,y=z\");
         check("=b", "=b");
+        check("=,metadata.name=a,!=", "metadata.name=a");
     }
 
     #[test]
     fn refusals() {
+        check("metadata.name in (a,b)", "invalid selector: 'metadata.name in (a,b)'; can't understand 'b)'");
         check("a>b", "invalid selector: 'a>b'; can't understand 'a>b'");
         check("a=b=c", "invalid field selector: unescaped character in value: 61");
         check(r"a=a\b", r"invalid field selector: invalid escape sequence: \b");

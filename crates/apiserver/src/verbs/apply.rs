@@ -74,9 +74,9 @@ impl Configuration {
     pub(crate) fn check_text(&self, validation: FieldValidation, warnings: &mut Vec<String>) -> Result<(), Status> {
         match validation {
             FieldValidation::Strict if !self.repeated.is_empty() => {
-                let problems = self.repeated.join("\n  ");
+                let problem = yaml::repeated_problem(&self.repeated);
                 Err(Status::bad_request(format!(
-                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {problems}"
+                    "error strict decoding YAML: error converting YAML to JSON: {problem}"
                 )))
             }
             FieldValidation::Warn => {

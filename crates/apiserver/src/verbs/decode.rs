@@ -11,14 +11,14 @@ use crate::{
     gotext, object,
     protobuf::{self, Envelope},
     registry::{Registry, Resource},
-    request::{FieldValidation, PROTOBUF},
+    request::{FieldValidation, PROTOBUF, media_type},
     schema::{self, StructRef},
     status::Status,
     versions, yaml,
 };
 
 /// The types of bodies that are read.
-const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+pub(crate) const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The types of bodies that are read of kinds that are not built in.
 const ACCEPTED_OF_OTHERS: &str = "application/json, application/yaml";
@@ -61,7 +61,7 @@ pub(crate) fn body(
     let mut object = if is_protobuf(&call.content_type) && message {
         from_protobuf(registry, wanted, bytes)?
     } else {
-        let json = to_json(&call.content_type, bytes, wanted.kind, validation, warnings)?;
+        let (json, repeated) = to_json(&call.content_type, bytes, wanted.kind)?;
         let problem = |error: schema::DecodeError| {
             unrecognized(wanted.kind, &format!("couldn't get version/kind; json parse error: {error}"), bytes)
         };
@@ -69,9 +69,9 @@ pub(crate) fn body(
         let (api_version, kind) = checked.type_meta().map_err(problem)?;
         match wanted.custom {
             Some(_) => check_custom_type(wanted, &api_version, &kind, &json, bytes)?,
-            None => check_type(registry, wanted, &api_version, &kind, bytes)?,
+            None => check_type(registry, wanted, &api_version, &kind, &json, bytes)?,
         }
-        typed(registry, wanted, &json, checked, validation, warnings)?
+        typed(registry, wanted, &json, checked, repeated, validation, warnings)?
     };
     warnings.extend(repeated_owners(&mut object, ""));
     Ok(object)
@@ -79,11 +79,7 @@ pub(crate) fn body(
 
 /// Whether a body is in protobuf.
 pub(crate) fn is_protobuf(content_type: &str) -> bool {
-    media_type(content_type) == PROTOBUF
-}
-
-fn media_type(content_type: &str) -> String {
-    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    media_type(content_type).is_some_and(|kind| kind == PROTOBUF)
 }
 
 /// Reads a body in protobuf. Fields nobody knows are dropped, whatever is said of JSON's.
@@ -91,7 +87,7 @@ fn from_protobuf(registry: &Registry, wanted: &Wanted<'_>, bytes: &[u8]) -> Resu
     let envelope = Envelope::open(bytes).map_err(|error| unrecognized(wanted.kind, &error.to_string(), bytes))?;
     // A version that is none is not taken for one.
     let api_version = if envelope.api_version.matches('/').count() > 1 { "" } else { &envelope.api_version };
-    check_type(registry, wanted, api_version, &envelope.kind, bytes)?;
+    check_type(registry, wanted, api_version, &envelope.kind, bytes, bytes)?;
     let read = protobuf::decode(registry.schemas(), wanted.schema, envelope.raw);
     let mut object = read.map_err(|damage| unhandled(wanted.kind, wanted.version, wanted.kind, &damage.to_string()))?;
     object["kind"] = wanted.kind.into();
@@ -110,32 +106,19 @@ pub(crate) fn repeated_owners(object: &mut Value, when: &str) -> Option<String> 
     })
 }
 
-/// The body as JSON.
-fn to_json<'a>(
-    content_type: &str,
-    bytes: &'a [u8],
-    kind: &str,
-    validation: FieldValidation,
-    warnings: &mut Vec<String>,
-) -> Result<Cow<'a, [u8]>, Status> {
-    match media_type(content_type).as_str() {
-        "" | "application/json" => Ok(Cow::Borrowed(bytes)),
-        "application/yaml" => {
+/// The body as JSON, and the keys that YAML has twice.
+fn to_json<'a>(content_type: &str, bytes: &'a [u8], kind: &str) -> Result<(Cow<'a, [u8]>, Vec<String>), Status> {
+    if content_type.is_empty() {
+        return Ok((Cow::Borrowed(bytes), Vec::new()));
+    }
+    match media_type(content_type).as_deref() {
+        Some("application/json") => Ok((Cow::Borrowed(bytes), Vec::new())),
+        Some("application/yaml") => {
             let read = yaml::to_json(bytes).map_err(|problem| unrecognized(kind, &problem, bytes))?;
-            if validation == FieldValidation::Warn {
-                warnings.extend(read.repeated.iter().cloned());
-            } else if validation == FieldValidation::Strict && !read.repeated.is_empty() {
-                let problems = read.repeated.join(", ");
-                return Err(unrecognized(
-                    kind,
-                    &format!("strict decoding error: yaml: unmarshal errors:\n  {problems}"),
-                    bytes,
-                ));
-            }
-            Ok(Cow::Owned(read.json))
+            Ok((Cow::Owned(read.json), read.repeated))
         }
         // What is not built in has no form in protobuf.
-        PROTOBUF => Err(Status::unsupported_body(ACCEPTED_OF_OTHERS)),
+        Some(PROTOBUF) => Err(Status::unsupported_body(ACCEPTED_OF_OTHERS)),
         _ => Err(Status::unsupported_body(ACCEPTED)),
     }
 }
@@ -174,14 +157,21 @@ pub(crate) fn patched(registry: &Registry, resource: &Resource, json: &[u8]) -> 
         return read(resource.schema);
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if version.is_empty() {
+        return Err(format!("Object 'apiVersion' is missing in '{}'", String::from_utf8_lossy(json)));
+    }
+    let unknown = || format!("converting ({version}.{kind}) to ({}): unknown conversion", answer::go_type(resource));
     let Some(other) = registry.kind(group, version, kind) else {
+        if versions::is_known(registry, group, version, kind) {
+            return Err(unknown());
+        }
         let (kind, version) = (gotext::quote(kind), gotext::quote(api_version));
         return Err(format!(
             "no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:110\""
         ));
     };
     read(other.schema)?;
-    Err(format!("converting ({version}.{kind}) to ({}): unknown conversion", answer::go_type(resource)))
+    Err(unknown())
 }
 
 /// Refuses a body that says it is something else.
@@ -190,6 +180,7 @@ fn check_type(
     wanted: &Wanted<'_>,
     api_version: &str,
     kind: &str,
+    json: &[u8],
     body: &[u8],
 ) -> Result<(), Status> {
     let (group, version) = match api_version.split_once('/') {
@@ -203,6 +194,10 @@ fn check_type(
     let kind = if kind.is_empty() { wanted.kind } else { kind };
     if (group, version, kind) == (wanted.group, wanted.version, wanted.kind) {
         return Ok(());
+    }
+    if version.is_empty() {
+        let problem = format!("Object 'apiVersion' is missing in '{}'", String::from_utf8_lossy(json));
+        return Err(unhandled(kind, version, wanted.kind, &problem));
     }
     let expected = wanted.api_version();
     if kind == wanted.kind
@@ -254,12 +249,13 @@ fn unhandled(kind: &str, version: &str, wanted: &str, problem: &str) -> Status {
     ))
 }
 
-/// Reads JSON as an object of a type, and deals with fields nobody knows.
+/// Reads JSON as an object of a type, and deals with fields nobody knows and with keys that are there twice.
 fn typed(
     registry: &Registry,
     wanted: &Wanted<'_>,
     json: &[u8],
     checked: schema::Checked<'_>,
+    repeated: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
@@ -270,10 +266,12 @@ fn typed(
     };
     let decoded = decoded.map_err(|error| refuse(&error.to_string()))?;
     match validation {
-        FieldValidation::Strict if !decoded.strict.is_empty() => {
-            return Err(refuse(&format!("strict decoding error: {}", decoded.strict.join(", "))));
+        FieldValidation::Strict if !decoded.strict.is_empty() || !repeated.is_empty() => {
+            let repeated = (!repeated.is_empty()).then(|| yaml::repeated_problem(&repeated));
+            let problems: Vec<String> = repeated.into_iter().chain(decoded.strict).collect();
+            return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
         }
-        FieldValidation::Warn => warnings.extend(decoded.strict),
+        FieldValidation::Warn => warnings.extend(repeated.into_iter().chain(decoded.strict)),
         _ => {}
     }
     Ok(decoded.object)

@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::{
     Call, Writer,
     create::outgoing,
-    decode::is_protobuf,
-    kind, named,
-    write::{busy, set_revision, written_at},
+    decode::ACCEPTED,
+    kind, named, stored,
+    write::{ATTEMPTS, busy, set_revision, written_at},
 };
 use crate::{
     answer,
     body::Body,
     definitions::{self, settled},
     json::parse,
-    object::{self, Metadata},
+    object::{self, FOREGROUND, Metadata, ORPHAN},
     protobuf::{self, Envelope},
     registry::{DeleteAnswer, Registry, Resource},
-    request::{DeleteOptions, Propagation},
+    request::{DeleteOptions, PROTOBUF, Propagation, media_type},
     status::Status,
     yaml,
 };
@@ -61,13 +61,16 @@ pub(crate) fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status>
     }
     let version_kind =
         |problem: String| Status::internal(format!("couldn't get version/kind; json parse error: {problem}"));
-    let value = if is_protobuf(&call.content_type) {
-        from_protobuf(body)?
-    } else if call.content_type.starts_with("application/yaml") {
-        let read = yaml::to_json(body).map_err(Status::internal)?;
-        parse(&read.json).map_err(version_kind)?
-    } else {
-        parse(body).map_err(version_kind)?
+    let named =
+        if call.content_type.is_empty() { Some("application/json".into()) } else { media_type(&call.content_type) };
+    let value = match named.as_deref() {
+        Some(PROTOBUF) => from_protobuf(body)?,
+        Some("application/yaml") => {
+            let read = yaml::to_json(body).map_err(Status::internal)?;
+            parse(&read.json).map_err(version_kind)?
+        }
+        Some("application/json") => parse(body).map_err(version_kind)?,
+        _ => return Err(Status::unsupported_body(ACCEPTED)),
     };
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" && !kind.is_empty() {
@@ -126,31 +129,67 @@ pub(crate) enum Deletion {
     Begun(Value),
 }
 
+/// In which form an object is read to be deleted, and written if something still holds it.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As the resource shows it.
+    Shown,
+    /// As it is stored.
+    Stored,
+}
+
 impl Writer<'_> {
     /// Deletes an object, or marks it if something still holds it.
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
+        self.delete_in(Form::Shown, name, options).await
+    }
+
+    /// The same for controllers, which do not care what is in the object: it stays in the version it is stored in, so that
+    /// nobody is asked to convert it.
+    pub(crate) async fn delete_as_stored(&self, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
+        self.delete_in(Form::Stored, name, options).await
+    }
+
+    async fn delete_in(&self, form: Form, name: &str, options: &DeleteOptions) -> Result<Deletion, Status> {
         let key = self.key(name)?;
-        loop {
+        // Once it has been marked, it is no longer the version that was meant.
+        let mut meant = options.clone();
+        for _ in 0..ATTEMPTS {
             let existing = self.shared.store.get(&key).ok_or_else(|| Status::not_found(named(self.shown), name))?;
-            let old = settled(self.shared, self.space, || self.read(&existing)).await?;
-            check_preconditions(self.resource, &old, options)?;
+            let old = match form {
+                Form::Shown => settled(self.shared, self.space, || self.read(&existing)).await?,
+                Form::Stored => self.as_stored(&existing)?,
+            };
+            check_preconditions(self.resource, &old, &meant)?;
             let uid = object::text(&old, "uid").to_owned();
             let mut new = old.clone();
-            let removed = self.mark(&mut new, options);
+            let removable = self.mark(&mut new, options);
             let changed = new != old;
             let expect = Expect::At(existing.modified());
-            if self.dry_run || (!removed && !changed) {
-                return Ok(if removed { Deletion::Done { object: new, uid } } else { Deletion::Begun(new) });
+            if self.dry_run || (!removable && !changed) {
+                return Ok(if removable { Deletion::Done { object: new, uid } } else { Deletion::Begun(new) });
             }
+            // Whoever watches pods is told that one is going before it is gone.
+            let removed = removable && !(self.is_pod() && changed);
             let batch = if removed {
                 self.allocation().hold(Batch::new().delete(key.clone(), expect), None, Some(&old))?
             } else {
-                let content;
-                (new, content) = settled(self.shared, self.space, || self.content(new.clone())).await?;
+                let content = match form {
+                    Form::Shown => {
+                        let content;
+                        (new, content) = settled(self.shared, self.space, || self.content(new.clone())).await?;
+                        content
+                    }
+                    Form::Stored => object::encode_again(&new, &stored(&existing)?),
+                };
                 Batch::new().put(key.clone(), expect, content)
             };
             match self.shared.store.commit(batch).await {
                 Ok(_) if removed => return Ok(Deletion::Done { object: new, uid }),
+                Ok(_) if removable => {
+                    meant.resource_version = None;
+                    continue;
+                }
                 Ok(committed) => {
                     set_revision(&mut new, written_at(&committed));
                     return Ok(Deletion::Begun(new));
@@ -158,18 +197,22 @@ impl Writer<'_> {
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            if options.resource_version.is_some() {
-                return Err(busy());
+            if meant.resource_version.is_some() {
+                break;
             }
         }
+        Err(busy())
     }
 
     /// Marks an object for deletion, and says whether it can go at once.
     fn mark(&self, object: &mut Value, options: &DeleteOptions) -> bool {
         let deleting = object::is_deleting(object);
         let held_before = object::finalizers(object).next().is_some();
+        if is_namespace(self.resource) && deleting && !nothing_fills(object) {
+            return false;
+        }
         set_propagation(self.resource, object, options);
-        if self.resource.group.is_empty() && self.resource.plural == "namespaces" {
+        if is_namespace(self.resource) {
             return self.mark_namespace(object);
         }
         if definitions::is_definition(self.resource) {
@@ -243,9 +286,13 @@ pub(crate) fn check_preconditions(shown: &Resource, old: &Value, options: &Delet
 pub(crate) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
     let held = object::finalizers(object).next().is_some();
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    let filled = is_namespace(resource)
-        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let filled = is_namespace(resource) && !nothing_fills(object);
     !held && !filled && (grace == 0 || resource.kind != "Pod" || resource.custom.is_some())
+}
+
+/// Whether nobody has to empty a namespace before it goes.
+fn nothing_fills(namespace: &Value) -> bool {
+    namespace.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
 /// Whether a deletion of the kind is only begun, so that its conditions are those of an update.
@@ -272,13 +319,11 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
     }
 }
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
-
 /// Notes as finalizers what is to become of the objects that this one owns.
 fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {
     let present = |name: &str, object: &Value| object::finalizers(object).any(|other| other == name);
     let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+        _ if resource.behaviour.owns_nothing => (false, false),
         (Some(orphan), _) => (orphan, false),
         (None, Some(policy)) => (policy == Propagation::Orphan, policy == Propagation::Foreground),
         (None, None) => {

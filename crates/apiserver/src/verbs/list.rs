@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::{
     Call,
     get::{revision, wait_for},
-    is_as_stored, is_native,
+    is_as_stored, is_native, parsed,
     places::Places,
     read, stored_as,
 };
 use crate::{
-    answer,
+    answer::{self, Listing},
     body::Body,
     definitions::settled,
-    object::{Opening, SPACE_ANNOTATION, Stored},
+    object::{Opening, Stored},
     page::Page,
     protobuf,
     registry::{Registry, Resource},
@@ -33,14 +33,14 @@ use crate::{
 pub(crate) async fn list(call: &Call) -> Result<Response<Body>, Status> {
     let options = ListOptions::parse(&call.query, false)?;
     let filter = Filter::parse(call, &options)?;
-    if call.accepted.form.shape == Shape::Metadata {
-        return Err(answer::is_a_list(&call.resource));
-    }
     answer(call, select(call, &options, &filter).await?).await
 }
 
 /// What was found as an answer.
 pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response<Body>, Status> {
+    if call.accepted.form.shape == Shape::Metadata {
+        return Err(answer::is_a_list(&call.resource));
+    }
     let view = call.table_view()?;
     let metadata = answer::list_metadata(selection.revision, selection.next.as_deref(), selection.remaining);
     let whole = call.accepted.form.shape == Shape::Whole;
@@ -49,17 +49,12 @@ pub(crate) async fn answer(call: &Call, selection: Selection) -> Result<Response
         _ => metadata,
     };
     if call.accepted.form.shape == Shape::Table {
-        let resource = call.shown_as(&view);
-        let values = read_all(call, resource, &selection.objects).await?;
-        let table = answer::table(resource, &values, &metadata, call.accepted.form, &view)?;
-        return Ok(answer::bytes(200, serde_json::to_vec(&table).unwrap_or_default(), call.accepted.encoding));
+        return parsed::table(call, &selection.objects, &metadata, &view).await;
     }
     if call.resource.custom.is_some() && whole && !all_as_stored(call, &selection.objects) {
-        let items = read_all(call, &call.resource, &selection.objects).await?;
-        let list = json!({
-            "kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata, "items": items,
-        });
-        return Ok(answer::bytes(200, serde_json::to_vec(&list).unwrap_or_default(), call.accepted.encoding));
+        let list =
+            json!({"kind": list_kind(&call.resource), "apiVersion": call.resource.api_version(), "metadata": metadata});
+        return parsed::items(call, &selection.objects, list).await;
     }
     Ok(stream(call, selection.objects, &metadata).await)
 }
@@ -78,25 +73,6 @@ fn all_as_stored(call: &Call, objects: &[Arc<Object>]) -> bool {
         let shown = places.resource_of(object).filter(|shown| shown.kind == call.resource.kind);
         shown.zip(stored).is_some_and(|(shown, stored)| is_as_stored(&shown, &stored))
     })
-}
-
-/// Objects in the version of a resource, and where they are from if they are from everywhere.
-async fn read_all(call: &Call, resource: &Arc<Resource>, objects: &[Arc<Object>]) -> Result<Vec<Value>, Status> {
-    let places = Places::of(call);
-    let read_one = |object: &Arc<Object>| {
-        let own = if places.differ() { places.resource_of(object) } else { None };
-        let mut value = read(&call.shared.registry, own.as_ref().unwrap_or(resource), object)?;
-        if let Some(space) = call.space_of(object) {
-            value["metadata"]["annotations"][SPACE_ANNOTATION] = space.into();
-        }
-        Ok(value)
-    };
-    settled(&call.shared, call.in_space(), || {
-        // All are tried before the first failure counts, so that those to be converted are converted together.
-        let values: Vec<Result<Value, Status>> = objects.iter().map(read_one).collect();
-        values.into_iter().collect()
-    })
-    .await
 }
 
 fn list_kind(resource: &Resource) -> String {
@@ -128,8 +104,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn parse(call: &Call, options: &ListOptions) -> Result<Self, Status> {
-        let labels = LabelSelector::parse(&options.label_selector).map_err(Status::bad_request)?;
-        let fields = FieldSelector::parse(&options.field_selector).map_err(Status::bad_request)?;
+        let (labels, fields) = (options.labels.clone(), options.fields.clone());
         let known = &call.resource.behaviour.field_labels;
         for term in &fields.terms {
             let common = match term.field.as_str() {
@@ -242,20 +217,20 @@ fn zero_text(resource: &Resource, path: &str) -> &'static str {
 /// Finds what a list asks for.
 pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) -> Result<Selection, Status> {
     let store = &call.shared.store;
-    let invalid = |problem: String| Status::bad_request(format!("invalid resource version: {problem}"));
-    let given = revision(&options.resource_version).map_err(invalid)?;
     let page = match options.continue_token.as_str() {
         "" => None,
         token => {
-            if given.is_some_and(|revision| revision != Revision::ZERO) {
+            let page = Page::decode(token).map_err(|problem| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {problem}"))
+            })?;
+            if !matches!(options.resource_version.as_str(), "" | "0") {
                 return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
             }
-            let page = Page::decode(token);
-            Some(page.map_err(|problem| {
-                Status::bad_request(format!("invalid continue token: continue key is not valid: {problem}"))
-            })?)
+            Some(page)
         }
     };
+    let invalid = |problem: String| Status::bad_request(format!("invalid resource version: {problem}"));
+    let given = revision(&options.resource_version).map_err(invalid)?;
     let any = given == Some(Revision::ZERO) && page.is_none();
     let limit = if any { 0 } else { options.limit };
     let exact = match (options.version_match, given) {
@@ -276,11 +251,7 @@ pub(crate) async fn select(call: &Call, options: &ListOptions, filter: &Filter) 
         // What was there then is nothing of this space.
         return Err(unread(ReadError::Compacted { requested, oldest: begun }, page.as_ref()));
     }
-    let after = page.as_ref().map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
-    // What is selected by its fields may have to be converted.
-    let found =
-        settled(&call.shared, call.in_space(), || Ok(read_pages(call, filter, at, after.as_ref(), limit))).await?;
-    found.map_err(|error| unread(error, page.as_ref()))
+    read_pages(call, filter, at, page.as_ref(), limit).await
 }
 
 /// Why nothing can be read at the revision of a request, or of the page it goes on from.
@@ -294,19 +265,27 @@ fn unread(error: ReadError, page: Option<&Page>) -> Status {
     }
 }
 
+/// How many objects are looked at together where the store alone cannot tell which are wanted, however few are asked for.
+const LOOK: usize = 500;
+
 /// Reads from the store until there are as many wanted objects as asked for.
-fn read_pages(
+async fn read_pages(
     call: &Call,
     filter: &Filter,
     at: Option<Revision>,
-    after: Option<&Start>,
+    page: Option<&Page>,
     limit: usize,
-) -> Result<Selection, ReadError> {
+) -> Result<Selection, Status> {
+    let store = &call.shared.store;
     let indexed = filter.is_indexed();
     let mut selection = Selection { revision: Revision::ZERO, objects: Vec::new(), next: None, remaining: None };
-    let (mut after, mut at) = (after.cloned(), at);
+    let mut after = page.map(|page| after(&filter.prefix, &filter.place_of(&page.start)));
+    let mut at = at;
     loop {
-        let room = if limit == 0 { 0 } else { limit - selection.objects.len() };
+        let room = match limit - selection.objects.len().min(limit) {
+            room if limit > 0 && !indexed => room.max(LOOK),
+            room => room,
+        };
         let options = orrery_store::ListOptions {
             selector: &filter.labels.indexed,
             at,
@@ -314,21 +293,27 @@ fn read_pages(
             limit: room,
             count_rest: limit > 0 && filter.is_everything(),
         };
-        let mut list = call.shared.store.list(&filter.scope, &options)?;
+        let mut list = store.list(&filter.scope, &options).map_err(|error| unread(error, page))?;
         selection.revision = list.revision;
         at = Some(list.revision);
         if let Some(first) = after.as_ref().and_then(|start| start.inclusive.as_ref())
             && filter.scope.contains(first)
-            && let Some(object) = call.shared.store.get_at(first, list.revision)?
-            && filter.matches(&object)
+            && let Some(object) = store.get_at(first, list.revision).map_err(|error| unread(error, page))?
+            && (!indexed || filter.matches(&object))
         {
-            begin_with(&mut list, object, limit);
+            begin_with(&mut list, object, room);
         }
-        let last = list.objects.last().map(|object| object.key().clone());
-        let wanted = list.objects.into_iter().filter(|object| indexed || filter.matches(object));
-        selection.objects.extend(wanted);
         selection.remaining = list.rest;
-        if !list.more {
+        let (last, more) = if indexed {
+            let last = list.objects.last().map(|object| object.key().clone());
+            selection.objects.extend(list.objects);
+            (last, list.more)
+        } else {
+            let looked = take_wanted(call, filter, &list.objects, limit, &mut selection.objects).await?;
+            let last = list.objects[..looked].last().map(|object| object.key().clone());
+            (last, list.more || looked < list.objects.len())
+        };
+        if !more {
             return Ok(selection);
         }
         if selection.objects.len() >= limit && limit > 0 {
@@ -338,7 +323,32 @@ fn read_pages(
             return Ok(selection);
         }
         after = last.map(|key| Start { key: Some(key), inclusive: None });
+        tokio::task::yield_now().await;
     }
+}
+
+/// Takes those objects that are wanted until there are enough, and says how many were looked at. Others are served in between.
+async fn take_wanted(
+    call: &Call,
+    filter: &Filter,
+    objects: &[Arc<Object>],
+    limit: usize,
+    taken: &mut Vec<Arc<Object>>,
+) -> Result<usize, Status> {
+    let mut looked = 0;
+    for (index, step) in parsed::steps(objects).enumerate() {
+        parsed::let_others_in(index).await;
+        // What is selected by its fields may have to be converted.
+        let matches = || Ok(step.iter().map(|object| filter.matches(object)).collect::<Vec<bool>>());
+        for (object, wanted) in step.iter().zip(settled(&call.shared, call.in_space(), matches).await?) {
+            if limit > 0 && taken.len() >= limit {
+                return Ok(looked);
+            }
+            looked += 1;
+            taken.extend(wanted.then(|| object.clone()));
+        }
+    }
+    Ok(looked)
 }
 
 /// Puts an object before those of a list, which may hold no more than `limit` then either.
@@ -352,7 +362,6 @@ fn begin_with(list: &mut List, object: Arc<Object>, limit: usize) {
 }
 
 /// Where a page begins.
-#[derive(Clone)]
 struct Start {
     /// Only keys greater than this one.
     key: Option<Key>,
@@ -392,7 +401,7 @@ async fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Res
     }
     let items = Items {
         first: Some(format!("{opening}[").into_bytes()),
-        objects: objects.into_iter(),
+        objects: Vec::new().into_iter(),
         begun: false,
         ended: false,
         item: match whole {
@@ -408,18 +417,25 @@ async fn stream(call: &Call, objects: Vec<Arc<Object>>, metadata: &Value) -> Res
         registry: call.shared.registry.clone(),
     };
     if call.accepted.encoding == (Encoding::Json { pretty: false }) {
-        return answer::respond(200, "application/json", Body::pieces(items));
+        return answer::respond(200, "application/json", Body::pieces(items.with(objects)));
     }
     if call.accepted.encoding == Encoding::Protobuf
         && let Some(list) = protobuf::List::new(&version, &kind)
     {
-        return protobuf_list(list, items, metadata).await;
+        return protobuf_list(list, items.with(objects), metadata).await;
     }
-    let all = items.fold(Vec::new(), |mut all, piece| {
-        all.extend_from_slice(&piece);
-        all
-    });
-    answer::bytes(200, all, call.accepted.encoding)
+    let around = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+    let mut listing = Listing::new(around, "items", call.accepted.encoding);
+    let mut json = Vec::new();
+    for (index, step) in parsed::steps(&objects).enumerate() {
+        parsed::let_others_in(index).await;
+        for object in step {
+            json.clear();
+            items.write(&mut json, object);
+            listing.push_json(&json);
+        }
+    }
+    listing.finish()
 }
 
 /// A list in protobuf. Others are let in between its pieces: a large one takes a while.
@@ -479,6 +495,10 @@ impl Iterator for Items {
 }
 
 impl Items {
+    fn with(self, objects: Vec<Arc<Object>>) -> Self {
+        Self { objects: objects.into_iter(), ..self }
+    }
+
     fn write(&self, out: &mut Vec<u8>, object: &Object) {
         let space = self.all_spaces.then(|| object.key().space());
         match Stored::of(object) {

@@ -63,7 +63,7 @@ impl<'a> Owner<'a> {
         if !self.fits(&shown) {
             return Ok(Managers::default());
         }
-        let managers = self.writing(|writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
+        let managers = self.writing(false, |writing, kind| writing.update(&kind.empty(), &shown, managers, &self.name));
         self.drop_empty(object);
         Ok(managers)
     }
@@ -79,7 +79,7 @@ impl<'a> Owner<'a> {
             if !self.fits(&before) || !self.fits(&after) {
                 return Ok(());
             }
-            managers = self.writing(|writing, _| writing.update(&before, &after, managers, &self.name));
+            managers = self.writing(false, |writing, _| writing.update(&before, &after, managers, &self.name));
         }
         set(object, managers);
         self.drop_empty(object);
@@ -104,7 +104,7 @@ impl<'a> Owner<'a> {
             None => Managers::read(live.pointer("/metadata/managedFields")),
         };
         let managers = managers.ok_or_else(|| Status::internal("failed to decode managed fields"))?;
-        let applied = self.writing(|writing, _| writing.apply(&live, config, managers, &self.name, force));
+        let applied = self.writing(true, |writing, _| writing.apply(&live, config, managers, &self.name, force));
         let Applied { mut object, changed, managers } = applied.map_err(|error| refused(&error, &live, config))?;
         if self.resource.custom.is_some() {
             set(&mut object, managers);
@@ -149,13 +149,13 @@ impl<'a> Owner<'a> {
         object
     }
 
-    fn writing<T>(&self, act: impl FnOnce(&Writing<'_>, &Kind<'_>) -> T) -> T {
+    fn writing<T>(&self, applies: bool, act: impl FnOnce(&Writing<'_>, &Kind<'_>) -> T) -> T {
         let kind = Kind(self);
         let writing = Writing {
             typed: typed(self.resource),
             api_version: &self.resource.api_version(),
             subresource: self.subresource,
-            reset: &reset(self.resource, self.subresource),
+            reset: &reset(self.resource, self.subresource, applies),
             versions: &kind,
             now: &self.now,
         };
@@ -424,7 +424,7 @@ fn user_agent(agent: &str) -> String {
 }
 
 /// What a write to an object, or to a part of it, does not change whatever it says.
-fn reset(resource: &Resource, subresource: &str) -> Reset {
+fn reset(resource: &Resource, subresource: &str, applies: bool) -> Reset {
     let kind = if resource.custom.is_some() { "" } else { resource.kind.as_str() };
     let fields: &[&[&str]] = match (subresource, kind) {
         // The real server looks for this kind under a wrong name, and so resets nothing.
@@ -446,8 +446,9 @@ fn reset(resource: &Resource, subresource: &str) -> Reset {
         ("status", "Deployment") => &[&["spec"], &["metadata", "labels"]],
         ("status", "Pod") => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
         ("status", _) => &[&["spec"]],
-        ("ephemeralcontainers", _) => return Reset::AllBut(&[&["spec", "ephemeralContainers"]]),
-        ("resize", _) => {
+        // The real server lets only those who apply own no more than these parts are about.
+        ("ephemeralcontainers", _) if applies => return Reset::AllBut(&[&["spec", "ephemeralContainers"]]),
+        ("resize", _) if applies => {
             return Reset::AllBut(&[
                 &["spec", "containers", "*", "resources"],
                 &["spec", "containers", "*", "resizePolicy"],

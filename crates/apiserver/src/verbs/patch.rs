@@ -46,10 +46,17 @@ impl Kind {
 pub(crate) fn check_type(resource: &Resource, content_type: &str) -> Result<(), Status> {
     match Kind::of(content_type) {
         None | Some(Kind::Strategic) if resource.custom.is_some() => Err(Status::unsupported_body(CUSTOM)),
+        // What is a patch but for blanks passes the first of two checks.
+        None if Kind::of(content_type.split(';').next().unwrap_or_default().trim()).is_some() => {
+            Err(Status::unsupported_body(BUILT_IN))
+        }
         None => Err(Status::unsupported_patch()),
         Some(_) => Ok(()),
     }
 }
+
+/// The patches that built-in kinds take.
+const BUILT_IN: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
 /// The patches that custom resources take.
 const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";

@@ -29,7 +29,7 @@ pub(crate) async fn run(call: Call, body: Bytes, warnings: &mut Vec<String>) -> 
         ("credential", Verb::Create) => credential::create(&call, &body, warnings),
         ("log", Verb::Get) => pods::log(&call),
         ("binding", Verb::Create) => pods::bind(&call, &body, warnings).await,
-        ("eviction", Verb::Create) => eviction::evict(&call, &body).await,
+        ("eviction", Verb::Create) => eviction::evict(&call, &body, warnings).await,
         ("exec" | "attach" | "portforward" | "proxy", _) => pods::connect(&call),
         (_, Verb::Get) => get::get(&call).await,
         (_, Verb::Update) => update::update(&call, &body, warnings).await,

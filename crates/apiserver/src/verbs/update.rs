@@ -26,8 +26,9 @@ pub(crate) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let new = ingest(call, new);
     let writer = Writer::new(call, &options)?;
     let key = call.key(call.name())?;
-    if call.resource.behaviour.create_on_update && call.subresource().is_none() && call.shared.store.get(&key).is_none()
-    {
+    // The status of a service that is missing makes one.
+    let whole = call.subresource().is_none() || call.resource.kind == "Service";
+    if call.resource.behaviour.create_on_update && whole && call.shared.store.get(&key).is_none() {
         let created = create_instead(call, &writer, new, warnings)
             .await
             .map_err(|status| status.in_terms_of(|| json::parse(body).ok()))?;

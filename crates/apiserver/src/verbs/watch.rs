@@ -34,6 +34,7 @@ use crate::{
 pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     let options = ListOptions { watch: true, ..ListOptions::parse(&call.query, true)? };
     let filter = Filter::parse(call, &options)?;
+    let given = revision(&options.resource_version).map_err(Status::internal)?;
     if call.accepted.encoding == Encoding::Yaml {
         return Err(Status::no_acceptable_form(
             "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
@@ -43,7 +44,6 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
         // No event holds a list: Kubernetes opens the stream and ends it at the first.
         return Ok(answer::respond(200, content_type(call.accepted.encoding), Body::whole("")));
     }
-    let given = revision(&options.resource_version).map_err(Status::internal)?;
     let initial = match (options.send_initial_events, given) {
         (Some(initial), _) => initial,
         (None, None) => true,
@@ -64,7 +64,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, Status> {
     } else if given.is_none_or(|revision| revision == Revision::ZERO) {
         from = call.shared.store.catch_up().await?;
     }
-    let mark_initial_end = initial && options.send_initial_events.is_some() && options.allow_bookmarks;
+    let mark_initial_end = initial && options.allow_bookmarks;
     let renderer = Renderer::new(call, filter)?;
     let now = Instant::now();
     let timeout = timeout(&call.shared, options.timeout_seconds);
@@ -379,10 +379,21 @@ impl Renderer {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let resource = self.resource.clone();
+        fill_empty(&resource, &mut object);
         answer::complete(&resource, &mut object);
         // A table has no other place for what a bookmark says.
         let include = std::mem::replace(&mut self.view.include, Include::Metadata);
         self.frame(out, "BOOKMARK", |this, out| this.value(out, &resource, &object));
         self.view.include = include;
+    }
+}
+
+/// Adds what Kubernetes writes for an object of some kinds of which it knows nothing: what need not be set for a client is
+/// zero within the server.
+fn fill_empty(resource: &Resource, object: &mut Value) {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => object["spec"]["replicas"] = 0.into(),
+        ("apps", "DaemonSet") => object["metadata"]["annotations"][answer::TEMPLATE_GENERATION] = "0".into(),
+        _ => {}
     }
 }

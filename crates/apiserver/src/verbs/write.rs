@@ -48,21 +48,21 @@ pub(crate) struct Writer<'a> {
 }
 
 /// A change that was decided on.
-struct Decided {
-    old: Value,
+pub(super) struct Decided {
+    pub(super) old: Value,
     /// The new object, complete.
-    new: Made,
+    pub(super) new: Made,
     /// What is stored for it, if that is known.
-    content: Option<Content>,
+    pub(super) content: Option<Content>,
     /// Whether nothing changes.
-    same: bool,
+    pub(super) same: bool,
 }
 
 /// The mark of what was not written by a schema as it stands.
 const UNMARKED: u64 = 0;
 
 /// How often a write is tried again when somebody else was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(call: &'a super::Call, options: &WriteOptions) -> Result<Self, Status> {
@@ -100,14 +100,13 @@ impl<'a> Writer<'a> {
     pub(crate) async fn create(&self, made: impl Into<Made>, warnings: &mut Vec<String>) -> Result<Outcome, Status> {
         let Made { mut object, mut managers } = made.into();
         let version = object::text(&object, "resourceVersion");
-        if version.parse::<u64>().is_ok_and(|number| number > 0) {
+        if version.parse::<u64>().is_ok_and(|number| number > 0) && !self.dry_run {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
         }
         let now = self.shared.now();
         let mut metadata = Metadata::of(&mut object);
-        // What is only tried out is answered with a version that is none.
-        let tried = self.dry_run && metadata.text("resourceVersion").parse::<u64>().is_err();
-        if metadata.text("resourceVersion") != "0" && !tried {
+        // What is only tried out is answered with the version it came with.
+        if metadata.text("resourceVersion") != "0" && !self.dry_run {
             metadata.remove("resourceVersion");
         }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -208,7 +207,7 @@ impl<'a> Writer<'a> {
             let content = custom.unwrap_or_else(|| object::encode_owned(&object, managers.as_deref()));
             let mut batch = Batch::new().put(key.clone(), Expect::Absent, content);
             batch = self.allocation().hold(batch, Some(&object), None)?;
-            if let Some((key, revision)) = self.surroundings()? {
+            if let Some((key, revision)) = self.surroundings(&name)? {
                 batch = batch.check(key, Expect::At(revision));
             }
             match self.shared.store.commit(batch).await {
@@ -228,10 +227,13 @@ impl<'a> Writer<'a> {
 
     /// What must stay as it is until an object is in it: its namespace, or its space. Nothing new may come into one that is
     /// going away.
-    fn surroundings(&self) -> Result<Option<(Key, Revision)>, Status> {
+    fn surroundings(&self, name: &str) -> Result<Option<(Key, Revision)>, Status> {
         if self.resource.namespaced {
             let namespace = self.shared.namespace(self.space, self.namespace);
             let namespace = namespace.ok_or_else(|| Status::not_found(NAMESPACES, self.namespace))?;
+            if stored(&namespace)?.is_deleting() {
+                return Err(Status::namespace_terminating(named(self.shown), name, self.namespace));
+            }
             return Ok(Some((namespace.key().clone(), namespace.modified())));
         }
         if self.space == ROOT {
@@ -454,13 +456,15 @@ impl<'a> Writer<'a> {
         } else {
             self.allocation().settle(&asked, &mut new, Some(old))?;
         }
-        warnings.extend(kinds::warnings(self.resource, &new, Some(old)));
+        if self.subresource.is_none() {
+            warnings.extend(kinds::warnings(self.resource, &new, Some(old)));
+        }
         answer::complete(self.resource, &mut new);
         Ok(new)
     }
 
     /// Puts a new object in the place of an old one; `None` if somebody else was faster.
-    async fn replace(&self, existing: &Arc<Object>, decided: Decided) -> Result<Option<Change>, Status> {
+    pub(super) async fn replace(&self, existing: &Arc<Object>, decided: Decided) -> Result<Option<Change>, Status> {
         let Decided { old, new, content, same } = decided;
         // What is only tried out is answered with fields that are never stored.
         if !self.dry_run && same {

@@ -1,6 +1,10 @@
 //! Reading YAML 1.1 into JSON: the first document, with its fields in the order of their names.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    str::Chars,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
@@ -16,35 +20,54 @@ pub(crate) struct Read {
     pub(crate) repeated: Vec<String>,
 }
 
+/// What Go says of keys that stand in a map twice.
+pub(crate) fn repeated_problem(repeated: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "))
+}
+
 #[derive(Clone, Debug)]
 enum Node {
     /// JSON text.
     Scalar(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
+    /// What an anchor names. It is held once, however many aliases and anchors around it there are.
+    Anchored(Rc<Anchored>),
+}
+
+/// A node with a name, and what another of it would take.
+#[derive(Debug)]
+struct Anchored {
+    node: Node,
+    weight: Weight,
+}
+
+/// What a node takes when all of it is written out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    nodes: usize,
+    /// How deep lists and maps are nested in it.
+    height: usize,
+    /// About as many bytes of JSON.
+    bytes: usize,
 }
 
 /// How much of a document may come from its aliases, as Go's reader has it: nearly all of one up to the first number of nodes, a tenth from the second on.
 /// A small text must not become a huge object.
 const ALIASED: (usize, usize) = (400_000, 4_000_000);
+/// How many bytes of JSON may come from aliases: as many as a request may have. One long text has few nodes.
+const ALIASED_BYTES: usize = 3 << 20;
 /// How deep lists and maps may be nested.
 const MAX_DEPTH: usize = 500;
 
 /// Reads the first document. No document at all is null.
 pub(crate) fn to_json(bytes: &[u8]) -> Result<Read, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.chars().any(is_control) {
         return Err("yaml: control characters are not allowed".to_owned());
     }
-    let mut reader = Reader {
-        text,
-        has_odd_escapes: text.contains("\\/"),
-        parser: Parser::new_from_str(text),
-        anchors: HashMap::new(),
-        nodes: 0,
-        aliased: 0,
-        repeated: Vec::new(),
-    };
+    let mut reader = Reader::new(text);
     let mut json = Vec::new();
     match reader.document()? {
         Some(node) => write(&node, &mut json),
@@ -64,28 +87,48 @@ fn is_control(character: char) -> bool {
 
 struct Reader<'a> {
     text: &'a str,
-    /// Whether there is anything that looks like an escape that YAML 1.1 does not know.
-    has_odd_escapes: bool,
     parser: Parser<'a, StrInput<'a>>,
-    anchors: HashMap<usize, Node>,
+    /// There if there is anything that looks like an escape that YAML 1.1 does not know.
+    escapes: Option<Escapes<'a>>,
+    anchors: HashMap<usize, Rc<Anchored>>,
     nodes: usize,
     /// Of these, those that came by an alias.
     aliased: usize,
+    aliased_bytes: usize,
     repeated: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            parser: Parser::new_from_str(text),
+            escapes: text.contains("\\/").then(|| Escapes { rest: text.chars(), passed: 0 }),
+            anchors: HashMap::new(),
+            nodes: 0,
+            aliased: 0,
+            aliased_bytes: 0,
+            repeated: Vec::new(),
+        }
+    }
+
     fn event(&mut self) -> Result<(Event<'a>, usize), String> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => {
                 let line = span.start.line();
-                if self.has_odd_escapes && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
-                    self.check_escapes(span.start.index(), span.end.index(), line)?;
+                if let Some(escapes) = &mut self.escapes
+                    && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..))
+                    && escapes.has_slash(span.start.index(), span.end.index())
+                {
+                    return Err(failure("found unknown escape character", line));
                 }
                 Ok((event, line))
             }
             Some(Err(error)) if error.info().ends_with("unknown anchor") => {
                 Err(self.unknown_anchor(error.marker().index()))
+            }
+            Some(Err(error)) if error.info().ends_with("unexpected end of stream") => {
+                Err(failure("found unexpected end of stream", self.text.matches('\n').count() + 1))
             }
             Some(Err(error)) => Err(failure(error.info(), error.marker().line())),
             None => Ok((Event::StreamEnd, 0)),
@@ -98,18 +141,6 @@ impl<'a> Reader<'a> {
         let rest = before.rfind('*').map_or("", |start| &self.text[start + 1..]);
         let name = rest.split(|it: char| !it.is_alphanumeric() && it != '-' && it != '_').next().unwrap_or_default();
         format!("yaml: unknown anchor '{name}' referenced")
-    }
-
-    /// Refuses an escaped slash, which came with YAML 1.2, in the characters from one place to another.
-    fn check_escapes(&self, start: usize, end: usize, line: usize) -> Result<(), String> {
-        let mut escaped = false;
-        for character in self.text.chars().skip(start).take(end.saturating_sub(start)) {
-            if escaped && character == '/' {
-                return Err(failure("found unknown escape character", line));
-            }
-            escaped = !escaped && character == '\\';
-        }
-        Ok(())
     }
 
     fn document(&mut self) -> Result<Option<Node>, String> {
@@ -132,14 +163,10 @@ impl<'a> Reader<'a> {
         }
         let (node, anchor) = match event {
             Event::Alias(anchor) => {
-                let node = self.anchors.get(&anchor).ok_or_else(|| format!("yaml: line {line}: unknown anchor"))?;
-                let (size, height) = size(node);
-                self.nodes += size;
-                self.aliased += size;
-                if depth + height > MAX_DEPTH || self.too_many_aliases() {
-                    return Err("yaml: document contains excessive aliasing".to_owned());
-                }
-                return Ok(node.clone());
+                let named = self.anchors.get(&anchor).ok_or_else(|| format!("yaml: line {line}: unknown anchor"))?;
+                let named = named.clone();
+                self.count_again(named.weight, depth)?;
+                return Ok(Node::Anchored(named));
             }
             Event::Scalar(text, style, anchor, tag) => (Node::Scalar(scalar(&text, style, tag.as_deref())?), anchor),
             Event::SequenceStart(anchor, _) => {
@@ -155,10 +182,24 @@ impl<'a> Reader<'a> {
             Event::MappingStart(anchor, _) => (Node::Map(self.map(depth)?), anchor),
             _ => (Node::Scalar("null".to_owned()), 0),
         };
-        if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
+        if anchor == 0 {
+            return Ok(node);
         }
-        Ok(node)
+        let named = Rc::new(Anchored { weight: weigh(&node), node });
+        self.anchors.insert(anchor, named.clone());
+        Ok(Node::Anchored(named))
+    }
+
+    /// Counts what is there once more.
+    fn count_again(&mut self, weight: Weight, depth: usize) -> Result<(), String> {
+        self.nodes += weight.nodes;
+        self.aliased += weight.nodes;
+        self.aliased_bytes = self.aliased_bytes.saturating_add(weight.bytes);
+        let too_large = self.aliased_bytes > ALIASED_BYTES || self.too_many_aliases();
+        if too_large || depth + weight.height > MAX_DEPTH {
+            return Err("yaml: document contains excessive aliasing".to_owned());
+        }
+        Ok(())
     }
 
     fn too_many_aliases(&self) -> bool {
@@ -175,7 +216,7 @@ impl<'a> Reader<'a> {
         // What a merged map brings counts as set for what comes after it.
         let mut brought = HashSet::new();
         loop {
-            let (key, line) = match self.event()? {
+            let (key, key_line) = match self.event()? {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(text, style, _, tag), line) => (key(&text, style, tag.as_deref())?, line),
                 event => {
@@ -184,6 +225,9 @@ impl<'a> Reader<'a> {
                 }
             };
             let event = self.event()?;
+            // A block is where it is announced, not where its first line is.
+            let block = matches!(event.0, Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..));
+            let line = if block { key_line } else { event.1 };
             let value = self.node(event, depth + 1)?;
             let Some(key) = key else {
                 let value = gotext::source(&value_of(&value));
@@ -206,11 +250,63 @@ impl<'a> Reader<'a> {
             }
         }
         for node in merged {
-            merge(&mut fields, &mut places, node);
+            self.merge(&mut fields, &mut places, node)?;
         }
         // The order decides which of several mistakes is named.
         fields.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(fields)
+    }
+
+    /// Adds the fields of a merged map that are not set.
+    fn merge(
+        &mut self,
+        fields: &mut Vec<(String, Node)>,
+        places: &mut HashMap<String, usize>,
+        node: Node,
+    ) -> Result<(), String> {
+        match node {
+            Node::Map(more) => {
+                for (name, value) in more {
+                    if !places.contains_key(&name) {
+                        places.insert(name.clone(), fields.len());
+                        fields.push((name, value));
+                    }
+                }
+                Ok(())
+            }
+            Node::List(maps) => maps.into_iter().try_for_each(|map| self.merge(fields, places, map)),
+            Node::Anchored(named) => {
+                // Maps in each other that are all named and all merged would be held once for each of them.
+                self.count_again(named.weight, 0)?;
+                self.merge(fields, places, named.node.clone())
+            }
+            Node::Scalar(_) => Ok(()),
+        }
+    }
+}
+
+/// The characters that no scalar was yet looked for in. Scalars come in the order of the text, so that it is read once.
+struct Escapes<'a> {
+    rest: Chars<'a>,
+    passed: usize,
+}
+
+impl Escapes<'_> {
+    /// Whether there is an escaped slash, which came with YAML 1.2, from one character to another.
+    fn has_slash(&mut self, start: usize, end: usize) -> bool {
+        let before = start.saturating_sub(self.passed);
+        let within = end.saturating_sub(start.max(self.passed));
+        if within == 0 {
+            return false;
+        }
+        self.passed += before + within;
+        let mut escaped = false;
+        let mut found = false;
+        for character in self.rest.by_ref().skip(before).take(within) {
+            found |= escaped && character == '/';
+            escaped = !escaped && character == '\\';
+        }
+        found
     }
 }
 
@@ -219,6 +315,7 @@ fn keys_of(node: &Node, keys: &mut HashSet<String>) {
     match node {
         Node::Map(fields) => keys.extend(fields.iter().map(|(name, _)| name.clone())),
         Node::List(items) => items.iter().for_each(|item| keys_of(item, keys)),
+        Node::Anchored(named) => keys_of(&named.node, keys),
         Node::Scalar(_) => {}
     }
 }
@@ -229,48 +326,44 @@ fn value_of(node: &Node) -> serde_json::Value {
     serde_json::from_slice(&json).unwrap_or_default()
 }
 
-/// Adds the fields of a merged map that are not set.
-fn merge(fields: &mut Vec<(String, Node)>, places: &mut HashMap<String, usize>, node: Node) {
-    match node {
-        Node::Map(more) => {
-            for (name, value) in more {
-                if !places.contains_key(&name) {
-                    places.insert(name.clone(), fields.len());
-                    fields.push((name, value));
-                }
+/// What a node takes. What is named in it was weighed before, so that nothing is looked at twice.
+fn weigh(node: &Node) -> Weight {
+    let around = |inner: &mut dyn Iterator<Item = (usize, &Node)>| {
+        inner.fold(Weight { nodes: 1, height: 0, bytes: 2 }, |all, (bytes, node)| {
+            let weight = weigh(node);
+            Weight {
+                nodes: all.nodes.saturating_add(weight.nodes),
+                height: all.height.max(weight.height + 1),
+                bytes: all.bytes.saturating_add(bytes + 1).saturating_add(weight.bytes),
             }
-        }
-        Node::List(maps) => maps.into_iter().for_each(|map| merge(fields, places, map)),
-        Node::Scalar(_) => {}
-    }
-}
-
-/// How many nodes there are, and how deep they are nested.
-fn size(node: &Node) -> (usize, usize) {
-    let sum = |(nodes, depth): (usize, usize), inner: &Node| {
-        let (more, height) = size(inner);
-        (nodes + more, depth.max(height + 1))
+        })
     };
     match node {
-        Node::Scalar(_) => (1, 0),
-        Node::List(items) => items.iter().fold((1, 0), sum),
-        Node::Map(fields) => fields.iter().map(|(_, value)| value).fold((1, 0), sum),
+        Node::Scalar(json) => Weight { nodes: 1, height: 0, bytes: json.len() },
+        Node::List(items) => around(&mut items.iter().map(|item| (0, item))),
+        Node::Map(fields) => around(&mut fields.iter().map(|(name, value)| (name.len() + 3, value))),
+        Node::Anchored(named) => named.weight,
     }
 }
 
-/// What Go's reader says about the mistakes people make.
 /// A failure in Go's words. Go counts lines from zero where the grammar is broken, and does not name the first.
 fn failure(info: &str, line: usize) -> String {
-    let grammar = info.starts_with("while parsing");
+    let in_block = info.ends_with("is only valid inside a block");
+    let grammar = info.starts_with("while parsing") && !info.contains("quoted scalar") || in_block;
     let shown = if grammar || line <= 1 { line.saturating_sub(1) } else { line };
     let place = if shown == 0 { String::new() } else { format!("line {shown}: ") };
     format!("yaml: {place}{}", words(info))
 }
 
 fn words(info: &str) -> &str {
-    let info = info.strip_prefix("while parsing").and_then(|rest| rest.split_once(", ")).map_or(info, |(_, rest)| rest);
-    if info.contains("tab") {
+    let within = |what: &str| info.strip_prefix(what).and_then(|rest| rest.split_once(", ")).map(|(_, rest)| rest);
+    let info = within("while parsing").or_else(|| within("while scanning")).unwrap_or(info);
+    if info.contains("tab") || info.starts_with("unexpected character: `") {
         "found character that cannot start any token"
+    } else if info == "did not find expected hexadecimal number" {
+        "did not find expected hexdecimal number"
+    } else if info.ends_with("is only valid inside a block") {
+        "did not find expected node content"
     } else if info.contains("mapping values") {
         "mapping values are not allowed in this context"
     } else {
@@ -281,6 +374,7 @@ fn words(info: &str) -> &str {
 fn write(node: &Node, out: &mut Vec<u8>) {
     match node {
         Node::Scalar(json) => out.extend_from_slice(json.as_bytes()),
+        Node::Anchored(named) => write(&named.node, out),
         Node::List(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
@@ -333,12 +427,25 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, S
     if style != ScalarStyle::Plain {
         return Ok(quoted(text));
     }
+    if let Some(value) = unbounded(text) {
+        return Err(format!("json: unsupported value: {value}"));
+    }
     Ok(match plain(text) {
         Plain::Null => "null".to_owned(),
         Plain::Bool(value) => value.to_string(),
         Plain::Number(number) => number,
         Plain::Text => quoted(text),
     })
+}
+
+/// A number that JSON has no form for, in Go's words.
+fn unbounded(text: &str) -> Option<&'static str> {
+    match text {
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some("+Inf"),
+        "-.inf" | "-.Inf" | "-.INF" => Some("-Inf"),
+        ".nan" | ".NaN" | ".NAN" => Some("NaN"),
+        _ => None,
+    }
 }
 
 /// A key of a map.
@@ -427,6 +534,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_yaml_is_told_in_the_words_of_go() {
+        for (yaml, problem) in [
+            ("a: 1\nb: {k: .inf}\n", "json: unsupported value: +Inf"),
+            ("a: 1\nb: {k: @a}\n", "yaml: line 2: found character that cannot start any token"),
+            ("a: 1\nb: {k: - a}\n", "yaml: line 1: did not find expected node content"),
+            ("a: 1\nb: \"\\q\"\n", "yaml: line 2: found unknown escape character"),
+            ("a: 1\nb: \"x\n", "yaml: line 3: found unexpected end of stream"),
+        ] {
+            assert_eq!(to_json(yaml.as_bytes()).map(|read| read.json), Err(problem.to_owned()), "{yaml}");
+        }
+    }
+
+    #[test]
     fn only_the_first_document_counts() {
         check("a: 1\n---\nb: 2\n", r#"{"a":1}"#);
         check("# nothing\n", "null");
@@ -438,6 +558,8 @@ mod tests {
         let read = to_json(b"a: 1\na: 2\n").unwrap();
         assert_eq!(read.json, br#"{"a":2}"#);
         assert_eq!(read.repeated, ["line 2: key \"a\" already set in map"]);
+        let read = to_json(b"a: 1\na:\n  b: 2\n").unwrap();
+        assert_eq!(read.repeated, ["line 3: key \"a\" already set in map"]);
     }
 
     #[test]
@@ -449,5 +571,58 @@ mod tests {
         }
         assert!(to_json(bomb.as_bytes()).is_err());
         assert!(to_json("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    fn refused_for_its_aliases(yaml: &str) {
+        assert_eq!(to_json(yaml.as_bytes()).unwrap_err(), "yaml: document contains excessive aliasing");
+    }
+
+    #[test]
+    fn what_is_named_is_held_once() {
+        let open: String = (0..200).map(|level| format!("&a{level} [")).collect();
+        let text = format!("{open}1,2,3{}", "]".repeat(200));
+        let mut reader = Reader::new(&text);
+        let document = reader.document().unwrap();
+        assert_eq!(reader.anchors.len(), 200);
+        for named in reader.anchors.values() {
+            // The reader has it and the document has it.
+            assert_eq!(Rc::strong_count(named), 2);
+        }
+        assert!(
+            matches!(document, Some(Node::Anchored(named)) if named.weight.height == 200 && named.weight.nodes == 203)
+        );
+    }
+
+    #[test]
+    fn maps_that_are_named_and_merged_into_each_other_do_not_multiply() {
+        let nested = |levels: usize| {
+            let fields: String = (0..4000).map(|number| format!("f{number}: 1, ")).collect();
+            let open: String = (0..levels).map(|level| format!("{{<<: &a{level} ")).collect();
+            format!("{open}{{{fields}}}{}", "}".repeat(levels))
+        };
+        assert!(to_json(nested(2).as_bytes()).is_ok());
+        refused_for_its_aliases(&nested(200));
+    }
+
+    #[test]
+    fn a_long_text_is_not_repeated_without_end() {
+        let repeated = |times: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; times].join(", "));
+        assert!(to_json(repeated(20).as_bytes()).is_ok());
+        refused_for_its_aliases(&repeated(50));
+    }
+
+    #[test]
+    fn an_escaped_slash_is_refused_wherever_it_stands_in_a_scalar_and_nowhere_else() {
+        let refused = |yaml: &str| to_json(yaml.as_bytes()).is_err_and(|why| why.ends_with("unknown escape character"));
+        for yaml in [
+            r#""\/""#,
+            r#"- "é"
+- "ü\\\/""#,
+            r#"{"ä\/": 1}"#,
+            r#"{é: "ok", ü: "x\/"}"#,
+        ] {
+            assert!(refused(yaml), "{yaml}");
+        }
+        check("# \\/ é\n- \"ü\"\n- '\\/'\n- \\/\n- \"\\\\/\"", r#"["ü","\\/","\\/","\\/"]"#);
     }
 }

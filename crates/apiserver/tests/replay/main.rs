@@ -34,7 +34,7 @@ const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(200);
 
 /// The recorded files, those that take longest first.
-const RECORDED: [&str; 8] = ["kinds", "verbs", "apply", "areas", "damaged", "grown", "crds", "rbac"];
+const RECORDED: [&str; 9] = ["kinds", "verbs", "apply", "areas", "damaged", "grown", "crds", "edges", "rbac"];
 
 #[test]
 fn recorded_conversations_are_answered_equally() {

@@ -40,6 +40,11 @@ impl Client {
         Self { server, store, user: User::admin(), headers: Vec::new(), _controllers: Arc::new(controllers) }
     }
 
+    /// Says that the server is going away.
+    pub(crate) fn stop(&self) {
+        self.server.stop();
+    }
+
     /// The same server, asked by somebody else.
     pub(crate) fn acting_as(&self, user: &User) -> Self {
         Self { user: user.clone(), ..self.clone() }

@@ -28,6 +28,8 @@ pub(crate) enum Reaction {
     Answer(u16, Value),
     /// It says nothing until it is told to, and then converts nothing.
     Hang,
+    /// It says nothing until it is told to, and then answers with this.
+    Later(u16, Value),
 }
 
 /// A server that converts. It ends when this is dropped.
@@ -163,14 +165,15 @@ async fn respond(
     assert_eq!(request.uri().path(), "/convert");
     let review: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes()).unwrap();
     counts.asked.fetch_add(1, Ordering::SeqCst);
-    let (code, body) = match react(&review) {
-        Reaction::Answer(code, body) => (code, body),
-        Reaction::Hang => {
-            let _under_way = UnderWay::begin(counts);
-            let _ = release.wait_for(|released| *released).await;
-            (503, Value::Null)
-        }
+    let (waits, code, body) = match react(&review) {
+        Reaction::Answer(code, body) => (false, code, body),
+        Reaction::Hang => (true, 503, Value::Null),
+        Reaction::Later(code, body) => (true, code, body),
     };
+    if waits {
+        let _under_way = UnderWay::begin(counts);
+        let _ = release.wait_for(|released| *released).await;
+    }
     let body = if let Value::String(text) = body { text } else { body.to_string() };
     Ok(Response::builder().status(code).body(Full::from(body)).unwrap())
 }

@@ -1,6 +1,10 @@
 //! A source and an agent on a broker, with a cluster that applies everything at once.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    time::Duration,
+};
 
 use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
@@ -75,6 +79,7 @@ pub(crate) struct Heard {
     pub(crate) statuses: BTreeMap<String, (i64, String)>,
     pub(crate) events: usize,
     pub(crate) gone: Vec<String>,
+    pub(crate) too_large: BTreeSet<String>,
 }
 
 /// A client that does not wait long before it tries again.
@@ -126,6 +131,10 @@ pub(crate) async fn source(config: mqtt::Config, ledger: Ledger, group: Option<&
                     heard.statuses.insert(id.to_string(), (version.get(), message.unwrap_or_default()));
                 }
                 Effect::Gone { id } => heard.gone.push(id.to_string()),
+                Effect::TooLarge { id, bytes, most, .. } => {
+                    assert!(bytes > most);
+                    heard.too_large.insert(id.to_string());
+                }
                 _ => {}
             });
         }

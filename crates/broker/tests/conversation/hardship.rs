@@ -208,6 +208,7 @@ async fn a_packet_the_broker_would_not_take_is_not_sent(kind: Kind) {
     large.bundle = Bundle { manifests: serde_json::from_str(&manifest).unwrap(), ..Default::default() }.into();
     source.handle.call(move |source: &mut Source, now| ((), source.put(large, now).unwrap())).await.unwrap();
     source.counts("it is counted", |seen| seen.unsendable >= 1).await;
+    source.hears("it is told", |heard| heard.too_large == ["large".to_owned()].into()).await;
     source.put("small", 1).await;
     source.hears("the small one passes", |heard| heard.statuses.contains_key("small")).await;
     assert_eq!(source.counters().connections, 1);

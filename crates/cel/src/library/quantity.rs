@@ -33,6 +33,9 @@ impl Quantity {
         if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
             return Err(FORM);
         }
+        if !may_be_suffix(suffix) {
+            return Err(FORM);
+        }
         let (base, exponent) = scale(suffix).ok_or("unable to parse quantity's suffix")?;
         let magnitude = to_billionths(whole, fraction, base, exponent);
         Ok(Self(if negative { -magnitude } else { magnitude }))
@@ -42,6 +45,13 @@ impl Quantity {
     fn as_int(self) -> Option<i64> {
         (self.0 % ONE == 0).then(|| i64::try_from(self.0 / ONE).ok()).flatten()
     }
+}
+
+/// Whether a text has the form of a suffix: letters that occur in one, a sign, digits.
+fn may_be_suffix(text: &str) -> bool {
+    let rest = text.trim_start_matches(|letter: char| "eEinumkKMGTP".contains(letter));
+    let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What a suffix stands for: a base and an exponent.

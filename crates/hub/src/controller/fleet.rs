@@ -12,7 +12,7 @@ use kube::{
 };
 use orrery_api::{cluster::PROPERTIES_NAMESPACE, labels::Labels};
 use orrery_works::{
-    ClusterName, ResourceId,
+    ClusterName, ResourceId, Version,
     source::{Change, Desired, Effect},
 };
 use serde_json::json;
@@ -28,11 +28,12 @@ use super::{
     feed::{Seen, Sight, Topic, Watch, space_of},
     leaving::is_held,
     path,
+    pause::Pause,
     space::{Space, Watched},
-    write,
+    write::{self, Unwritten},
 };
 use crate::{
-    delivery::{BindingChange, Claims, Properties, WorkChange},
+    delivery::{BindingChange, Claims, Properties, Unsent, WorkChange},
     placement::GroupResource,
     preview::properties,
 };
@@ -51,6 +52,8 @@ pub(super) struct Fleet {
     clusters: BTreeMap<String, (Labels, BTreeMap<String, String>)>,
     properties: BTreeMap<String, Properties>,
     works: HashMap<ResourceId, Origin>,
+    /// The versions of works that were too large to be sent.
+    unsent: HashMap<ResourceId, Version>,
     /// What is wrong with each Binding, by space and name.
     pub(super) errors: BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
     frozen: BTreeSet<(Arc<str>, Arc<str>)>,
@@ -95,6 +98,7 @@ impl Fleet {
             clusters: BTreeMap::new(),
             properties: BTreeMap::new(),
             works: HashMap::new(),
+            unsent: HashMap::new(),
             errors: BTreeMap::new(),
             frozen: BTreeSet::new(),
             awaited: BTreeSet::from([Topic::Policies, Topic::Clusters, Topic::Properties]),
@@ -205,7 +209,7 @@ impl Fleet {
                 }
                 self.awaited.remove(&Topic::Policies);
             }
-            Sight::Failed { absent, error } => self.failed(Topic::Policies, absent, &error),
+            Sight::Failed { error, .. } => self.failed(&Topic::Policies, &error),
         }
     }
 
@@ -237,7 +241,7 @@ impl Fleet {
                 }
                 self.awaited.remove(&Topic::Clusters);
             }
-            Sight::Failed { absent, error } => self.failed(Topic::Clusters, absent, &error),
+            Sight::Failed { error, .. } => self.failed(&Topic::Clusters, &error),
         }
     }
 
@@ -248,7 +252,17 @@ impl Fleet {
             let (kind, nothing) = (path::namespaces(), json!({}));
             let attempt = || write::ensure(&client, &kind, "", PROPERTIES_NAMESPACE, &nothing, &nothing);
             let failed = || Counters::add(&counters.failed_writes, 1);
-            write::persist("the namespace of properties", &stop, failed, attempt).await;
+            let mut pause = Pause::default();
+            loop {
+                match write::persist("the namespace of properties", &stop, failed, attempt).await {
+                    Err(Unwritten::NotNow) if !stop.is_cancelled() => pause.begin(Instant::now()),
+                    _ => return,
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = sleep_until(pause.until().unwrap_or_else(Instant::now)) => {}
+                }
+            }
         });
     }
 
@@ -269,7 +283,7 @@ impl Fleet {
                 }
                 self.awaited.remove(&Topic::Properties);
             }
-            Sight::Failed { absent, error } => self.failed(Topic::Properties, absent, &error),
+            Sight::Failed { error, .. } => self.failed(&Topic::Properties, &error),
         }
     }
 
@@ -283,10 +297,9 @@ impl Fleet {
         }
     }
 
-    fn failed(&mut self, topic: Topic, absent: bool, error: &str) {
-        if absent {
-            self.awaited.remove(&topic);
-        } else if self.awaited.contains(&topic) {
+    /// Something of all spaces cannot be seen. Even when there is no such kind, nothing is known: what is not seen is not gone.
+    fn failed(&mut self, topic: &Topic, error: &str) {
+        if self.awaited.contains(topic) {
             tracing::warn!(?topic, error, "cannot list; nothing is sent until it can be");
         } else {
             tracing::debug!(?topic, error, "cannot watch");
@@ -323,24 +336,35 @@ impl Fleet {
         self.spaces.get_mut(name).expect("it was put there")
     }
 
-    /// Takes in what a cluster reports.
+    /// Takes in what a cluster reports. That a work is gone says nothing: it may be an earlier life of one that is wanted again.
     fn hear(&mut self, report: Effect) {
         match report {
-            Effect::Status { id, status, .. } => {
+            Effect::Status { id, version, status } => {
                 let Some(origin) = self.works.get(&id).cloned() else { return };
                 let now = (self.config.clock)();
                 let Some(space) = self.spaces.get_mut(&origin.space) else { return };
+                if self.unsent.get(&id).is_some_and(|unsent| *unsent <= version) {
+                    self.unsent.remove(&id);
+                    space.delivery.set_unsent(&origin.binding, origin.number, &origin.cluster, None);
+                }
                 let objects = space.delivery.objects_of(&origin.binding, origin.number, &origin.cluster);
                 let changed = space.reports.hear(&origin.cluster, &objects, &status, now);
                 space.unreported.extend(changed);
             }
-            Effect::Gone { id } => drop(self.works.remove(&id)),
+            Effect::TooLarge { id, version, bytes, most } => {
+                let Some(origin) = self.works.get(&id) else { return };
+                let Some(space) = self.spaces.get_mut(&origin.space) else { return };
+                let unsent = Some(Unsent { bytes, most });
+                space.delivery.set_unsent(&origin.binding, origin.number, &origin.cluster, unsent);
+                self.unsent.insert(id, version);
+            }
             _ => {}
         }
     }
 
     /// Decides what is to be decided and carries it out.
     async fn settle(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
         if !self.awaited.is_empty() {
             return;
         }
@@ -350,35 +374,75 @@ impl Fleet {
         }
         // What is decided in one space may touch another.
         for _ in 0..=names.len() {
-            let dirty = |name: &&Arc<str>| {
-                self.spaces.get(*name).is_some_and(|space| space.is_loaded() && space.delivery.is_dirty())
-            };
-            let dirty: Vec<Arc<str>> = names.iter().filter(dirty).cloned().collect();
-            if dirty.is_empty() {
+            let undecided = |name: &&Arc<str>| self.spaces.get(*name).is_some_and(Space::has_decisions);
+            let undecided: Vec<Arc<str>> = names.iter().filter(undecided).cloned().collect();
+            if undecided.is_empty() {
                 break;
             }
-            for name in dirty {
-                self.settle_space(&name).await;
+            for name in undecided {
+                self.settle_space(&name);
+                if !self.store(&name).await {
+                    return;
+                }
             }
         }
         for name in &names {
+            if !self.store(name).await {
+                return;
+            }
             self.tell_states(name).await;
         }
         self.answer_waiting();
         self.forget_questions();
         self.spaces.retain(|_, space| {
-            let needed = !space.policies.is_empty()
-                || !space.leaving.is_empty()
-                || !space.recent.is_empty()
-                || space.delivery.is_dirty();
+            let needed = space.is_needed();
             if !needed {
                 space.end();
             }
             needed
         });
-        if !self.complete && self.spaces.values().all(Space::is_loaded) {
-            self.complete = self.changes.send(Change::Complete).await.is_ok();
+        self.complete().await;
+        let now = Instant::now();
+        if let Some(next) = self.spaces.values().filter_map(|space| space.next_try(now)).min() {
+            self.later(next - now);
         }
+    }
+
+    /// Says that all is told that is desired, when it is. Those who cannot tell it keep what they have, after a while.
+    async fn complete(&mut self) {
+        if self.complete || !self.spaces.values().all(|space| space.restored) {
+            return;
+        }
+        if !self.spaces.values().all(|space| space.is_loaded() && space.pending.is_empty()) {
+            let left = self.config.patience.saturating_sub(self.began.elapsed());
+            if !left.is_zero() {
+                return self.later(left);
+            }
+            if !self.keep_unknown().await {
+                return;
+            }
+        }
+        self.complete = self.changes.send(Change::Complete).await.is_ok();
+    }
+
+    /// Keeps what was sent before and is not known to be wanted or unwanted. Says whether anybody listens.
+    async fn keep_unknown(&mut self) -> bool {
+        for name in self.spaces.keys().cloned().collect::<Vec<_>>() {
+            let Some(space) = self.spaces.get_mut(&name) else { continue };
+            if space.is_loaded() && space.pending.is_empty() {
+                continue;
+            }
+            tracing::warn!(space = %name, "not all that is wanted is known or stored; clusters keep what they have of it");
+            let mut kept = if space.is_loaded() { Vec::new() } else { space.delivery.keep() };
+            let undecided = space.pending.values().flat_map(|pending| &pending.works);
+            kept.extend(undecided.map(WorkChange::kept));
+            for change in kept {
+                if !self.tell(&name, change).await {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Takes in what is stored, and watches what is to be watched.
@@ -403,6 +467,10 @@ impl Fleet {
                 return self.later(RETRY);
             }
         };
+        if space.gone {
+            // Whoever asks about it hears that there is no answer.
+            return self.waiting.retain(|question| *question.space != **name);
+        }
         space.rediscover = false;
         let watched: Vec<GroupResource> = space.watched.keys().cloned().collect();
         for resource in watched.iter().filter(|resource| !kinds.contains_key(*resource)) {
@@ -429,22 +497,20 @@ impl Fleet {
         }
     }
 
-    async fn settle_space(&mut self, name: &Arc<str>) {
+    /// Decides what becomes of a space, and notes what is to be done about it.
+    fn settle_space(&mut self, name: &Arc<str>) {
         let Some(space) = self.spaces.get_mut(name) else { return };
-        let settled = space.delivery.settle(&mut self.claims);
+        let mut settled = if space.is_loaded() {
+            space.delivery.settle(&mut self.claims)
+        } else {
+            space.delivery.settle_removed(&mut self.claims)
+        };
         Counters::add(&self.counters.rendered, settled.rendered);
         space.note_states(&settled);
+        space.bindings_judged.extend(settled.errors.keys().cloned());
         for (holder, object) in &settled.elsewhere {
             if let Some(other) = self.spaces.get_mut(&holder.space) {
                 other.delivery.touch_claim(&holder.binding, object);
-            }
-        }
-        if !self.store(name, &settled).await {
-            return;
-        }
-        for change in settled.works {
-            if !self.tell(name, change).await {
-                return;
             }
         }
         for (binding, errors) in &settled.errors {
@@ -461,15 +527,15 @@ impl Fleet {
             self.errors.remove(&key);
             self.frozen.remove(&key);
         }
+        if let Some(space) = self.spaces.get_mut(name) {
+            space.note_decisions(&mut settled);
+        }
         self.counters.frozen.store(self.frozen.len() as u64, Relaxed);
         self.counters.errors.store(self.errors.values().map(Vec::len).sum::<usize>() as u64, Relaxed);
-        for (binding, errors) in settled.errors {
-            self.tell_errors(name, &binding, &errors).await;
-        }
     }
 
     /// Tells a change. Says whether anybody listens.
-    async fn tell(&mut self, space: &Arc<str>, change: WorkChange) -> bool {
+    pub(super) async fn tell(&mut self, space: &Arc<str>, change: WorkChange) -> bool {
         let change = match change {
             WorkChange::Put { id, cluster, name, bundle, binding, number } => {
                 let Ok(to) = ClusterName::new(&*cluster) else {
@@ -481,8 +547,16 @@ impl Fleet {
                 self.works.insert(id.clone(), origin);
                 Change::Put(Desired { id, cluster: to, name, bundle })
             }
-            WorkChange::Keep(id) => Change::Keep(id),
-            WorkChange::Delete(id) => Change::Delete(id),
+            WorkChange::Keep { id, cluster, binding, number } => {
+                let origin = Origin { space: Arc::clone(space), binding, number, cluster };
+                self.works.insert(id.clone(), origin);
+                Change::Keep(id)
+            }
+            WorkChange::Delete { id, .. } => {
+                self.works.remove(&id);
+                self.unsent.remove(&id);
+                Change::Delete(id)
+            }
         };
         self.changes.send(change).await.is_ok()
     }

@@ -12,7 +12,11 @@ use orrery_api::control::{BindingPolicySpec, BindingSpec, Modulation};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{path, space::Space, write};
+use super::{
+    path,
+    space::Space,
+    write::{self, Unwritten},
+};
 use crate::placement::{GroupResource, ObjectId, concerns};
 
 /// KubeStellar's own, so that policies which come from there are let go too.
@@ -58,27 +62,39 @@ impl Space {
     }
 
     /// Holds the policies that want states.
-    pub(super) async fn hold(&mut self, stop: &CancellationToken, failed: &impl Fn()) {
-        for policy in std::mem::take(&mut self.unheld) {
+    pub(super) async fn hold(&mut self, stop: &CancellationToken, failed: &impl Fn()) -> Result<(), Unwritten> {
+        while let Some(policy) = self.unheld.pop_first() {
             let path = path::object(&path::policies(), "", &policy);
-            write::persist("a finalizer", stop, failed, || write::set_finalizer(&self.client, &path, HOLD, true)).await;
+            let attempt = || write::set_finalizer(&self.client, &path, HOLD, true);
+            if write::persist("a finalizer", stop, failed, attempt).await == Err(Unwritten::NotNow) {
+                self.unheld.insert(policy);
+                return Err(Unwritten::NotNow);
+            }
         }
+        Ok(())
     }
 
     /// Lets policies go whose states were taken back. Says whether other kinds are to be watched now.
-    pub(super) async fn let_go(&mut self, stop: &CancellationToken, failed: &impl Fn()) -> bool {
-        if self.delivery.is_dirty() || (self.leaving.is_empty() && self.left_over.is_empty()) {
-            return false;
+    pub(super) async fn let_go(&mut self, stop: &CancellationToken, failed: &impl Fn()) -> Result<bool, Unwritten> {
+        if self.delivery.is_dirty() {
+            return Ok(false);
         }
-        for policy in self.leaving.keys() {
-            let path = path::object(&path::policies(), "", policy);
-            write::persist("a finalizer", stop, failed, || write::set_finalizer(&self.client, &path, HOLD, false))
-                .await;
+        let is_stuck = |spec: &BindingPolicySpec| self.unwritable.keys().any(|resource| concerns(spec, resource));
+        let free = self.leaving.iter().filter(|(_, spec)| !is_stuck(spec)).map(|(policy, _)| policy);
+        let free: Vec<_> = free.cloned().collect();
+        let before = self.left_over.len();
+        self.left_over.retain(|resource| self.unwritable.contains_key(resource));
+        let watches_others = !free.is_empty() || self.left_over.len() < before;
+        self.rediscover |= watches_others;
+        for policy in free {
+            let path = path::object(&path::policies(), "", &policy);
+            let attempt = || write::set_finalizer(&self.client, &path, HOLD, false);
+            if write::persist("a finalizer", stop, failed, attempt).await == Err(Unwritten::NotNow) {
+                return Err(Unwritten::NotNow);
+            }
+            self.leaving.remove(&policy);
         }
-        self.leaving.clear();
-        self.left_over.clear();
-        self.rediscover = true;
-        true
+        Ok(watches_others)
     }
 }
 

@@ -10,6 +10,7 @@ use orrery_api::{
     work::Condition,
 };
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     path,
     space::{ReturnedState, Space},
     store::{event, says, status},
-    write,
+    write::{self, Unwritten},
 };
 use crate::{
     delivery::{BindingChange, Settled},
@@ -31,6 +32,8 @@ use crate::{
 
 /// How long after a start states are only written when all clusters have reported: what they said before is not known any more.
 const GRACE: Duration = Duration::from_secs(60);
+/// After how many kinds whose objects cannot be written the rest of a space waits.
+const MAX_UNWRITABLE: usize = 2;
 /// How many objects an error about the wrong number of clusters shows.
 const MAX_EXAMPLES: usize = 4;
 /// Kinds whose status is never that of another cluster.
@@ -41,23 +44,51 @@ const MAX_LABEL: usize = 63;
 impl Fleet {
     /// Writes what is to be said about policies, CustomTransforms, StatusCollectors and the states of objects.
     pub(super) async fn tell_states(&mut self, name: &Arc<str>) {
+        let began = Instant::now();
+        let is_due = |space: &&mut Space| space.is_loaded() && space.saying.is_over(began);
+        let Some(space) = self.spaces.get_mut(name).filter(is_due) else { return };
+        let bindings = std::mem::take(&mut space.bindings_judged);
+        let is_said = self.tell_all_errors(name, bindings).await
+            && self.tell_statuses(name).await
+            && self.tell_objects(name).await;
+        let Some(space) = self.spaces.get_mut(name) else { return };
+        if is_said {
+            space.saying.end();
+        } else {
+            space.saying.begin(began);
+        }
+    }
+
+    /// Writes what is wrong with Bindings. Says whether all could be written.
+    async fn tell_all_errors(&mut self, name: &Arc<str>, bindings: BTreeSet<Arc<str>>) -> bool {
+        let mut is_said = true;
+        for binding in bindings {
+            let is_stored = self.spaces.get(name).is_some_and(|space| !space.pending.contains_key(&binding));
+            let told = is_stored && is_said;
+            if told && self.tell_errors(name, &binding).await != Err(Unwritten::NotNow) {
+                continue;
+            }
+            is_said &= !told;
+            if let Some(space) = self.spaces.get_mut(name) {
+                space.bindings_judged.insert(binding);
+            }
+        }
+        is_said
+    }
+
+    /// Writes what is to be said about policies, CustomTransforms and StatusCollectors. Says whether all could be written.
+    async fn tell_statuses(&mut self, name: &Arc<str>) -> bool {
         let (stop, counters) = (self.stop.clone(), Arc::clone(&self.counters));
         let failed = || Counters::add(&counters.failed_writes, 1);
-        let (now, settling) = ((self.config.clock)().to_string(), self.began.elapsed() < GRACE);
-        let errors = &self.errors;
-        let Some(space) = self.spaces.get_mut(name).filter(|space| space.is_loaded()) else { return };
-        let mut parts: Vec<(String, Value)> = Vec::new();
-        let mut events: Vec<Value> = Vec::new();
+        let (now, errors) = ((self.config.clock)().to_string(), &self.errors);
+        let Some(space) = self.spaces.get_mut(name) else { return true };
+        let mut parts: Vec<(Judged, Value, Option<Value>)> = Vec::new();
         for policy in std::mem::take(&mut space.policies_judged) {
-            let refusal = space.delivery.refusal(&policy).filter(|refusal| !is_told(space, &policy, refusal));
-            if let Some(part) = policy_status(space, name, &policy, errors, &now) {
-                parts.push((path::object(&path::policies(), "", &policy), part));
-                let written = space.policies.get(&policy);
-                events.extend(
-                    refusal
-                        .zip(written)
-                        .map(|(refusal, written)| event(&path::policies(), &policy, written, &refusal, &now)),
-                );
+            if let Some(status) = policy_status(space, name, &policy, errors, &now) {
+                let refusal = space.delivery.refusal(&policy).filter(|refusal| !is_told(space, &policy, refusal));
+                let about = refusal.zip(space.policies.get(&policy));
+                let told = about.map(|(refusal, written)| event(&path::policies(), &policy, written, &refusal, &now));
+                parts.push((Judged::Policy(policy), status, told));
             }
         }
         for transform in std::mem::take(&mut space.judged) {
@@ -67,7 +98,7 @@ impl Fleet {
             };
             let status = status(written.generation, &[("errors", &verdict.errors), ("warnings", &verdict.warnings)]);
             if !says(&written.status, &status) {
-                parts.push((path::object(&path::transforms(), "", &transform), status));
+                parts.push((Judged::Transform(transform), status, None));
             }
         }
         for collector in std::mem::take(&mut space.collectors_judged) {
@@ -75,40 +106,117 @@ impl Fleet {
             let errors = known.collector.as_ref().err().map(Vec::as_slice).unwrap_or_default();
             let status = status(known.written.generation, &[("errors", errors)]);
             if !says(&known.written.status, &status) {
-                parts.push((path::object(&path::collectors(), "", &collector), status));
+                parts.push((Judged::Collector(collector), status, None));
             }
         }
-        for (path, status) in parts {
-            let (path, part) = (format!("{path}/status"), json!({"status": status}));
-            write::persist("a status", &stop, failed, || write::merge(&space.client, &path, &part)).await;
-        }
-        for event in &events {
-            write::persist("an Event", &stop, failed, || write::report(&space.client, event)).await;
-        }
-        space.hold(&stop, &failed).await;
-        let mut postponed = BTreeSet::new();
-        for id in std::mem::take(&mut space.unreported) {
-            let is_known = space.returned.get(&id).is_some_and(|known| known.status.is_some());
-            if settling && !space.all_reported(&id) && !is_known {
-                postponed.insert(id);
+        let mut is_said = true;
+        for (judged, status, event) in parts {
+            if is_said {
+                let (path, part) = (format!("{}/status", judged.path()), json!({"status": status}));
+                let written = write::persist("a status", &stop, failed, || write::merge(&space.client, &path, &part));
+                is_said = written.await != Err(Unwritten::NotNow);
+            }
+            if !is_said {
+                space.judge_again(judged);
                 continue;
             }
-            tell_state(space, &id, &stop, &failed).await;
-            tell_tables(space, &id, &stop, &failed).await;
+            space.note_said(&judged, status);
+            if let Some(event) = event {
+                // Whoever missed it finds it in the status.
+                let _missed = write::persist("an Event", &stop, failed, || write::report(&space.client, &event)).await;
+            }
         }
-        let is_postponed = !postponed.is_empty();
-        space.unreported = postponed;
-        let watches_others = space.let_go(&stop, &failed).await;
-        if watches_others {
+        is_said && space.hold(&stop, &failed).await.is_ok()
+    }
+
+    /// Writes the states of objects and their tables. Says whether to go on soon.
+    ///
+    /// What cannot be written now is left for later, with all of its kind: what fails for one fails for others. After a few
+    /// kinds the rest waits, too, and then has its turn first.
+    async fn tell_objects(&mut self, name: &Arc<str>) -> bool {
+        let (stop, counters) = (self.stop.clone(), Arc::clone(&self.counters));
+        let failed = || Counters::add(&counters.failed_writes, 1);
+        let (now, settling) = (Instant::now(), self.began.elapsed() < GRACE);
+        let Some(space) = self.spaces.get_mut(name) else { return true };
+        let mut rest = std::mem::take(&mut space.unreported);
+        let first = space.unsaid_from.take().map(|start| rest.split_off(&start)).unwrap_or_default();
+        let (mut is_postponed, mut failures) = (false, 0);
+        for id in first.into_iter().chain(rest) {
+            let is_known = space.returned.get(&id).is_some_and(|known| known.status.is_some());
+            if settling && !space.all_reported(&id) && !is_known {
+                is_postponed = true;
+                space.unreported.insert(id);
+            } else if failures == MAX_UNWRITABLE {
+                space.unsaid_from.get_or_insert_with(|| id.clone());
+                space.unreported.insert(id);
+            } else if space.unwritable.get(&id.resource).is_some_and(|pause| !pause.is_over(now)) {
+                space.unreported.insert(id);
+            } else if tell_object(space, &id, &stop, &failed).await == Err(Unwritten::NotNow) {
+                failures += 1;
+                space.unwritable.entry(id.resource.clone()).or_default().begin(now);
+                space.unreported.insert(id);
+            } else {
+                space.unwritable.remove(&id.resource);
+            }
+        }
+        let let_go = if failures < MAX_UNWRITABLE { space.let_go(&stop, &failed).await } else { Ok(false) };
+        if let_go == Ok(true) {
             self.soon();
         }
         if is_postponed {
-            self.later(Duration::from_secs(5));
+            self.later(self.config.reports_pause);
+        }
+        failures < MAX_UNWRITABLE && let_go.is_ok()
+    }
+}
+
+/// Writes the state of an object and its tables.
+async fn tell_object(
+    space: &mut Space,
+    id: &ObjectId,
+    stop: &CancellationToken,
+    failed: &impl Fn(),
+) -> Result<(), Unwritten> {
+    if tell_state(space, id, stop, failed).await == Err(Unwritten::NotNow) {
+        return Err(Unwritten::NotNow);
+    }
+    tell_tables(space, id, stop, failed).await
+}
+
+/// What something is said about.
+enum Judged {
+    Policy(Arc<str>),
+    Transform(String),
+    Collector(String),
+}
+
+impl Judged {
+    fn path(&self) -> String {
+        match self {
+            Self::Policy(name) => path::object(&path::policies(), "", name),
+            Self::Transform(name) => path::object(&path::transforms(), "", name),
+            Self::Collector(name) => path::object(&path::collectors(), "", name),
         }
     }
 }
 
 impl Space {
+    fn note_said(&mut self, judged: &Judged, status: Value) {
+        if let Judged::Policy(name) = judged
+            && let Some(written) = self.policies.get_mut(name)
+        {
+            written.status = status;
+        }
+    }
+
+    fn judge_again(&mut self, judged: Judged) {
+        match judged {
+            Judged::Policy(name) => drop(self.policies_judged.insert(name)),
+            Judged::Transform(name) => drop(self.judged.insert(name)),
+            Judged::Collector(name) => drop(self.collectors_judged.insert(name)),
+        }
+    }
+
     /// What was settled may change what is said about the states of objects.
     pub(super) fn note_states(&mut self, settled: &Settled) {
         self.policies_judged.extend(settled.judged.iter().cloned());
@@ -141,7 +249,12 @@ fn wants_state(modulation: &Modulation) -> bool {
 }
 
 /// Writes the status of an object, if somebody wants it.
-async fn tell_state(space: &mut Space, id: &ObjectId, stop: &CancellationToken, failed: &impl Fn()) {
+async fn tell_state(
+    space: &mut Space,
+    id: &ObjectId,
+    stop: &CancellationToken,
+    failed: &impl Fn(),
+) -> Result<(), Unwritten> {
     let mut wanted = Wanted::default();
     let mut clusters: BTreeSet<Arc<str>> = BTreeSet::new();
     for (_, modulation, destinations) in space.delivery.asked(id) {
@@ -156,40 +269,45 @@ async fn tell_state(space: &mut Space, id: &ObjectId, stop: &CancellationToken, 
     let known = space.returned.get(id);
     // A kind that no policy selects any more is not watched, but what was written to its objects is taken back.
     let watched = space.object(id).map(|(resource, _)| resource);
-    let Some(resource) = watched.or(known.map(|known| &known.resource)).cloned() else { return };
+    let Some(resource) = watched.or(known.map(|known| &known.resource)).cloned() else { return Ok(()) };
     if STATELESS.contains(&resource.kind.as_str()) {
-        return;
+        return Ok(());
     }
     let states: Vec<Option<&Value>> =
         clusters.iter().map(|cluster| space.reports.get(id, cluster).map(|report| &*report.status)).collect();
     let written = known.and_then(|known| known.status.as_ref());
     let status = match returned(&resource.kind, wanted, &states) {
         Returned::Untouched if known.is_some() => json!({}),
-        Returned::Untouched => return,
+        Returned::Untouched => return Ok(()),
         // Nothing was heard yet: nothing is taken away either.
-        Returned::Status(_) if written.is_none() && states.iter().all(Option::is_none) => return,
+        Returned::Status(_) if written.is_none() && states.iter().all(Option::is_none) => return Ok(()),
         Returned::Status(status) => status,
     };
     if written == Some(&status) {
-        return;
+        return Ok(());
     }
     let path = path::of(id, &resource.version);
     let attempt = || write::set_status(&space.client, &path, &status);
-    if write::persist("the status of an object", stop, failed, attempt).await.is_some() {
-        if wanted == Wanted::default() {
-            space.returned.remove(id);
-        } else {
-            space.returned.insert(id.clone(), ReturnedState { resource, status: Some(status) });
-        }
+    write::persist("the status of an object", stop, failed, attempt).await?;
+    if wanted == Wanted::default() {
+        space.returned.remove(id);
+    } else {
+        space.returned.insert(id.clone(), ReturnedState { resource, status: Some(status) });
     }
+    Ok(())
 }
 
 /// A policy, the StatusCollectors it names for an object, and the clusters it sends it to.
 type Asked = (Arc<str>, Vec<String>, BTreeSet<Arc<str>>);
 
 /// Writes the tables of the StatusCollectors that policies name for an object.
-async fn tell_tables(space: &mut Space, id: &ObjectId, stop: &CancellationToken, failed: &impl Fn()) {
-    let Some((resource, uid)) = space.object(id) else { return };
+async fn tell_tables(
+    space: &mut Space,
+    id: &ObjectId,
+    stop: &CancellationToken,
+    failed: &impl Fn(),
+) -> Result<(), Unwritten> {
+    let Some((resource, uid)) = space.object(id) else { return Ok(()) };
     let (resource, uid) = (resource.clone(), Arc::clone(uid));
     let asked: Vec<Asked> = space
         .delivery
@@ -203,11 +321,9 @@ async fn tell_tables(space: &mut Space, id: &ObjectId, stop: &CancellationToken,
         let Some(policy_uid) = space.policies.get(&policy).map(|policy| Arc::clone(&policy.uid)) else { continue };
         if object.is_none() {
             let path = path::of(id, &resource.version);
-            let found = write::persist("a question", stop, failed, || write::get(&space.client, &path)).await;
-            let Some(Some(found)) = found else { return };
-            object = Some(found);
+            object = write::persist("a question", stop, failed, || write::get(&space.client, &path)).await?;
         }
-        let Some(content) = &object else { return };
+        let Some(content) = &object else { return Ok(()) };
         let rows: Vec<Row<'_>> = clusters
             .iter()
             .filter_map(|cluster| {
@@ -229,13 +345,12 @@ async fn tell_tables(space: &mut Space, id: &ObjectId, stop: &CancellationToken,
         if namespace == REPORT_NAMESPACE {
             let (kind, frame) = (path::namespaces(), json!({}));
             let attempt = || write::ensure(&space.client, &kind, "", REPORT_NAMESPACE, &frame, &frame);
-            write::persist("a namespace", stop, failed, attempt).await;
+            write::persist("a namespace", stop, failed, attempt).await?;
         }
         let (fields, kind) = (json!({"results": results}), path::combined());
         let attempt = || write::ensure(&space.client, &kind, namespace, &name, &frame, &fields);
-        if write::persist("a CombinedStatus", stop, failed, attempt).await.is_some() {
-            space.combined.insert((namespace.to_owned(), name));
-        }
+        write::persist("a CombinedStatus", stop, failed, attempt).await?;
+        space.combined.insert((namespace.to_owned(), name));
     }
     let prefix = format!("{uid}.");
     let known = space.combined.range((namespace.to_owned(), prefix.clone())..);
@@ -243,9 +358,10 @@ async fn tell_tables(space: &mut Space, id: &ObjectId, stop: &CancellationToken,
     let unwanted: Vec<_> = of_it.filter(|(_, name)| !wanted.contains(name)).cloned().collect();
     for (namespace, name) in unwanted {
         let path = path::object(&path::combined(), &namespace, &name);
-        write::persist("a CombinedStatus", stop, failed, || write::delete(&space.client, &path)).await;
+        write::persist("a CombinedStatus", stop, failed, || write::delete(&space.client, &path)).await?;
         space.combined.remove(&(namespace, name));
     }
+    Ok(())
 }
 
 /// What a CombinedStatus is about. What no label can hold is left out.
@@ -275,7 +391,7 @@ fn is_told(space: &Space, policy: &str, error: &str) -> bool {
 }
 
 fn policy_status(
-    space: &mut Space,
+    space: &Space,
     name: &Arc<str>,
     policy: &Arc<str>,
     errors: &std::collections::BTreeMap<(Arc<str>, Arc<str>), Vec<String>>,
@@ -289,15 +405,11 @@ fn policy_status(
         found.extend(of_part.into_iter().flatten().cloned());
         named.extend(binding.collectors);
     }
-    let written = space.policies.get_mut(policy)?;
+    let written = space.policies.get(policy)?;
     let missing: Vec<&str> = named.into_iter().filter(|name| !space.collectors.contains_key(*name)).collect();
     let mut status = status(written.generation, &[("errors", &found)]);
     status["conditions"] = json!([condition(&missing, &written.status, now)]);
-    if says(&written.status, &status) {
-        return None;
-    }
-    written.status = status.clone();
-    Some(status)
+    (!says(&written.status, &status)).then_some(status)
 }
 
 fn condition(missing: &[&str], known: &Value, now: &str) -> Value {

@@ -17,11 +17,13 @@ use orrery_api::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 use super::{
     feed::{Sight, Topic},
     path,
+    pause::Pause,
+    pending::Pending,
     questions::Recent,
     write,
 };
@@ -75,6 +77,20 @@ pub(super) struct Space {
     pub(super) collectors_judged: BTreeSet<String>,
     /// Policies about which something else is to be said.
     pub(super) policies_judged: BTreeSet<Arc<str>>,
+    /// Bindings about which something else is to be said.
+    pub(super) bindings_judged: BTreeSet<Arc<str>>,
+    /// What was decided of Bindings and is not stored yet.
+    pub(super) pending: BTreeMap<Arc<str>, Pending>,
+    /// After nothing could be stored.
+    pub(super) storing: Pause,
+    /// After something could not be said.
+    pub(super) saying: Pause,
+    /// Kinds whose objects cannot be written now.
+    pub(super) unwritable: BTreeMap<GroupResource, Pause>,
+    /// The object at which to go on saying what could not be said.
+    pub(super) unsaid_from: Option<ObjectId>,
+    /// There is no such space any more.
+    pub(super) gone: bool,
     /// Watches that end with the space.
     pub(super) tasks: Vec<AbortHandle>,
     /// The number of the last start of a watch.
@@ -165,6 +181,13 @@ impl Space {
             judged: BTreeSet::new(),
             collectors_judged: BTreeSet::new(),
             policies_judged: BTreeSet::new(),
+            bindings_judged: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            storing: Pause::default(),
+            saying: Pause::default(),
+            unwritable: BTreeMap::new(),
+            unsaid_from: None,
+            gone: false,
             tasks: Vec::new(),
             start: 0,
             restored: false,
@@ -180,6 +203,42 @@ impl Space {
     /// Whether all that matters has been listed.
     pub(super) fn is_loaded(&self) -> bool {
         self.awaited.is_empty() && !self.rediscover && self.restored
+    }
+
+    /// Whether something can be decided: anything once all is listed, and always what becomes of policies that are gone.
+    pub(super) fn has_decisions(&self) -> bool {
+        if self.is_loaded() { self.delivery.is_dirty() } else { self.delivery.has_removed() }
+    }
+
+    /// Whether anything is left to do here.
+    pub(super) fn is_needed(&self) -> bool {
+        let is_wanted = !self.policies.is_empty() || !self.leaving.is_empty() || !self.recent.is_empty();
+        let is_unfinished = self.delivery.is_dirty() || !self.pending.is_empty() || !self.unreported.is_empty();
+        !self.gone && (is_wanted || is_unfinished)
+    }
+
+    /// When to try again what failed.
+    pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
+        let refused = self.pending.values().map(|pending| pending.pause.until());
+        let storing = (!self.pending.is_empty()).then(|| self.storing.until());
+        let unwritable = self.unwritable.values().map(Pause::until);
+        refused.chain(storing).chain(unwritable).chain([self.saying.until()]).flatten().filter(|next| *next > now).min()
+    }
+
+    /// Whether the space is gone, as far as can be told: something in it may be gone, too.
+    async fn is_gone(&self, error: &kube::Error) -> bool {
+        let is_absent = matches!(error, kube::Error::Api(status) if status.code == 404);
+        is_absent && matches!(write::get(&self.client, "/api").await, Ok(None))
+    }
+
+    /// Ends what there was of a space that is gone: its policies want nothing any more.
+    fn lose(&mut self) {
+        tracing::info!(space = %self.name, "a space is gone, and what was sent from it goes");
+        for policy in self.policies.keys().cloned().collect::<Vec<_>>() {
+            self.remove_policy(&policy);
+        }
+        self.storing = Pause::default();
+        self.gone = true;
     }
 
     /// Ends all watches.
@@ -248,9 +307,17 @@ impl Space {
         self.delivery.policy(policy).cloned()
     }
 
-    /// Finds out which kinds can be sent, and says which of them a policy, or one that was asked about, may select.
+    /// Finds out which kinds can be sent, and says which of them a policy, or one that was asked about, may select. Of a space
+    /// that is gone nothing can.
     pub(super) async fn discover(&mut self) -> Result<BTreeMap<GroupResource, ApiResource>, kube::Error> {
-        let discovery = Discovery::new(self.client.clone()).exclude(&GROUPS_LEFT_OUT).run().await?;
+        let discovery = match Discovery::new(self.client.clone()).exclude(&GROUPS_LEFT_OUT).run().await {
+            Ok(discovery) => discovery,
+            Err(error) if self.is_gone(&error).await => {
+                self.lose();
+                return Ok(BTreeMap::new());
+            }
+            Err(error) => return Err(error),
+        };
         let mut kinds = BTreeMap::new();
         self.sendable.clear();
         for group in discovery.groups() {

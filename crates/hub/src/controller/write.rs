@@ -5,14 +5,16 @@ use std::{future::Future, time::Duration};
 use http::{Method, Request};
 use kube::{Client, core::ApiResource};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::path;
 
-/// The pause before a write is tried again. Doubles up to [`PAUSE_AT_MOST`].
+/// How often a write is tried before it is left for later, and the pause after the first time, which doubles.
+const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_AT_MOST: Duration = Duration::from_secs(10);
+/// How long all attempts may take: whoever waits for one write holds up all others.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// As whom the controller stands in the fields it wrote.
 pub(super) const MANAGER: &str = "orrery-hub";
@@ -106,38 +108,54 @@ pub(super) async fn delete(client: &Client, path: &str) -> Result<(), kube::Erro
     absent_as_none(send(client, Method::DELETE, path, "application/json", None).await).map(drop)
 }
 
-/// Tries until it works, until it is clear that it never will, or until told to stop. Says what was answered.
+/// Why something was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unwritten {
+    /// The same would be refused again.
+    Refused,
+    /// It may be possible later.
+    NotNow,
+}
+
+/// Tries a few times, until it works, until it is clear that it never will, or until told to stop. Says what was answered.
 pub(super) async fn persist<T, F: Future<Output = Result<T, kube::Error>>>(
     what: &str,
     stop: &CancellationToken,
     failed: impl Fn(),
     attempt: impl Fn() -> F,
-) -> Option<T> {
-    let mut pause = PAUSE;
-    loop {
-        let error = tokio::select! {
-            () = stop.cancelled() => return None,
-            tried = attempt() => match tried {
-                Ok(answer) => return Some(answer),
+) -> Result<T, Unwritten> {
+    let tries = async {
+        for number in 1..=ATTEMPTS {
+            let error = match attempt().await {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
-            },
-        };
-        failed();
-        if is_final(&error) {
-            tracing::warn!(%error, "cannot write {what}");
-            return None;
+            };
+            failed();
+            if is_final(&error) {
+                tracing::warn!(%error, "cannot write {what}");
+                return Err(Unwritten::Refused);
+            }
+            if number == ATTEMPTS {
+                tracing::warn!(%error, "cannot write {what} now");
+            } else {
+                sleep(PAUSE * 2_u32.pow(number - 1)).await;
+            }
         }
-        tracing::warn!(%error, ?pause, "cannot write {what} now");
-        tokio::select! {
-            () = stop.cancelled() => return None,
-            () = sleep(pause) => pause = (pause * 2).min(PAUSE_AT_MOST),
-        }
+        Err(Unwritten::NotNow)
+    };
+    tokio::select! {
+        () = stop.cancelled() => Err(Unwritten::NotNow),
+        tried = timeout(PATIENCE, tries) => tried.unwrap_or_else(|_| {
+            failed();
+            tracing::warn!("cannot write {what} now: there is no answer");
+            Err(Unwritten::NotNow)
+        }),
     }
 }
 
-/// Whether the same write would be refused again.
+/// Whether the same write would be refused again. What is absent cannot be added to either.
 fn is_final(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 405 | 413 | 415 | 422))
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 405 | 413 | 415 | 422))
 }
 
 fn absent_as_none(answer: Result<Value, kube::Error>) -> Result<Option<Value>, kube::Error> {

@@ -15,7 +15,7 @@ use orrery_api::{
 use orrery_works::Sealed;
 
 use super::{
-    WorkChange,
+    Unsent, WorkChange,
     asked::Asked,
     claims::{Claims, Holder},
     inventory::Inventory,
@@ -91,6 +91,8 @@ pub(super) struct Bound {
     shared: BTreeMap<u32, Content>,
     /// The last good state.
     works: BTreeMap<(u32, Arc<str>), Work>,
+    /// Works of it that were too large to be sent.
+    unsent: BTreeMap<(u32, Arc<str>), Unsent>,
     /// The destinations for which all works were looked at.
     looked_at: Option<Arc<BTreeSet<Arc<str>>>>,
     /// Where a program before this one may have sent works, until this one has looked at the Binding.
@@ -142,6 +144,7 @@ impl Bound {
             boxes: Boxes::new(limits),
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
+            unsent: BTreeMap::new(),
             looked_at: None,
             sent_to: BTreeSet::new(),
             unseen: BTreeSet::new(),
@@ -177,10 +180,23 @@ impl Bound {
         &self.destinations
     }
 
-    /// The objects of a work that was told.
+    /// The objects of a work that was told; of one that is kept without knowing it, those of its box.
     pub(super) fn objects_of(&self, number: u32, cluster: &Arc<str>) -> BTreeSet<ObjectId> {
-        let work = self.works.get(&(number, Arc::clone(cluster)));
-        work.map(|work| work.objects.iter().cloned().collect()).unwrap_or_default()
+        let key = (number, Arc::clone(cluster));
+        match self.works.get(&key) {
+            Some(work) => work.objects.iter().cloned().collect(),
+            None if self.unseen.contains(&key) => self.boxes.things(number).into_iter().flatten().cloned().collect(),
+            None => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a work was too large to be sent. Answers whether that is news.
+    pub(super) fn set_unsent(&mut self, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) -> bool {
+        let key = (number, Arc::clone(cluster));
+        match unsent.filter(|_| self.works.contains_key(&key)) {
+            Some(unsent) => self.unsent.insert(key, unsent) != Some(unsent),
+            None => self.unsent.remove(&key).is_some(),
+        }
     }
 
     /// The JSON of an object as a cluster was sent it last.
@@ -244,7 +260,7 @@ impl Bound {
         dirt
     }
 
-    /// What is wrong: for each object the errors for the first cluster that has any, then conflicts.
+    /// What is wrong: for each object the errors for the first cluster that has any, then conflicts, then what could not be sent.
     pub(super) fn errors(&self, around: &Around<'_>) -> Vec<String> {
         let mut errors = Vec::new();
         let wrong: BTreeSet<&ObjectId> = self.failures.keys().chain(&self.too_large).collect();
@@ -257,6 +273,12 @@ impl Bound {
             }
         }
         errors.extend(around.claims.messages(&self.holder));
+        if let Some(((_, cluster), Unsent { bytes, most })) = self.unsent.first_key_value() {
+            errors.push(format!(
+                "a work for cluster {cluster} has {bytes} bytes as an event, more than the {most} that the broker takes: \
+                 let the broker take more, or make works smaller with --max-work-bytes"
+            ));
+        }
         errors
     }
 
@@ -308,6 +330,7 @@ impl Bound {
         }
         touched.extend(changed.iter().filter_map(|id| self.boxes.number(id)));
         self.render(&touched, &dirty_clusters, around, &rendered, &mut told);
+        self.unsent.retain(|key, _| self.works.contains_key(key));
         told
     }
 
@@ -320,7 +343,16 @@ impl Bound {
     pub(super) fn remove(&mut self) -> Vec<WorkChange> {
         let mut keys = std::mem::take(&mut self.unseen);
         keys.extend(std::mem::take(&mut self.works).into_keys());
-        keys.into_iter().map(|(number, cluster)| WorkChange::Delete(self.id(&cluster, number))).collect()
+        keys.into_iter().map(|(number, cluster)| self.delete(&cluster, number)).collect()
+    }
+
+    /// Keeps what a program before this one may have sent, unless that was done or the Binding was looked at.
+    pub(super) fn keep(&mut self) -> Vec<WorkChange> {
+        let mut told = Told::default();
+        if self.stale {
+            self.keep_last(&mut told);
+        }
+        told.works
     }
 
     /// Finds what is wrong with an object for some clusters, and how large it is.
@@ -370,6 +402,17 @@ impl Bound {
     /// Holds changes back, and has the last good state remembered.
     fn freeze(&mut self, max_ledger_bytes: usize, told: &mut Told) {
         self.stale = true;
+        self.keep_last(told);
+        if !self.frozen && !self.works.is_empty() {
+            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
+            // What was sent can be written.
+            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
+        }
+        self.frozen = true;
+    }
+
+    /// Tells the last good state once, as far as it is known, and keeps the rest.
+    fn keep_last(&mut self, told: &mut Told) {
         self.keep_unseen(told);
         let mut known = std::mem::take(&mut self.works);
         for ((number, cluster), work) in &mut known {
@@ -378,12 +421,6 @@ impl Bound {
             }
         }
         self.works = known;
-        if !self.frozen && !self.works.is_empty() {
-            let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
-            // What was sent can be written.
-            told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));
-        }
-        self.frozen = true;
     }
 
     /// Keeps what may have been sent by a program that ended before it could store it.
@@ -393,7 +430,8 @@ impl Bound {
             for &number in &numbers {
                 let key = (number, Arc::clone(&cluster));
                 if !self.works.contains_key(&key) {
-                    told.works.push(WorkChange::Keep(self.id(&cluster, number)));
+                    let (id, binding) = (self.id(&cluster, number), Arc::clone(&self.holder.binding));
+                    told.works.push(WorkChange::Keep { id, cluster: Arc::clone(&cluster), binding, number });
                     self.unseen.insert(key);
                 }
             }

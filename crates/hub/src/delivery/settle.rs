@@ -60,6 +60,18 @@ impl Delivery {
         settled
     }
 
+    /// Answers what must be done about policies that are gone. For that nothing else needs to be known.
+    pub fn settle_removed(&mut self, claims: &mut Claims) -> Settled {
+        let mut settled = Settled::default();
+        let gone = self.dirty.keys().filter(|policy| !self.policies.contains_key(*policy));
+        for policy in gone.cloned().collect::<Vec<_>>() {
+            let dirt = self.dirty.remove(&policy).unwrap_or_default();
+            self.changes += 1;
+            self.settle_policy(&policy, dirt, claims, &mut settled);
+        }
+        settled
+    }
+
     fn settle_policy(&mut self, policy: &Arc<str>, dirt: PolicyDirt, claims: &mut Claims, settled: &mut Settled) {
         let mut inside = self.divide(policy, &dirt, claims, settled);
         if let Some(division) = self.divisions.get(policy) {

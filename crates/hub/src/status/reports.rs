@@ -48,8 +48,8 @@ impl Reports {
 
     /// A cluster said something about a work with these objects. Answers which of them have another state now.
     ///
-    /// An object whose state was not reported keeps the one that is known: a work in a new version is reported before its
-    /// objects are looked at.
+    /// An object that is not mentioned, or whose state cannot be read, keeps the one that is known: a work in a new version is
+    /// reported before its objects are looked at. One that is mentioned without a state has none there any more.
     pub fn hear(
         &mut self,
         cluster: &Arc<str>,
@@ -59,21 +59,40 @@ impl Reports {
     ) -> BTreeSet<ObjectId> {
         let mut changed = BTreeSet::new();
         for manifest in &status.resource_status.manifests {
-            let Some(state) = state(manifest) else { continue };
             let meta = &manifest.resource_meta;
             let object = ObjectId::new(&meta.group, &meta.resource, &meta.namespace, &meta.name);
             // A cluster has a say in what it was sent, and in nothing else.
             if !objects.contains(&object) {
                 continue;
             }
-            let known = self.objects.entry(object.clone()).or_default();
-            if known.get(cluster).is_some_and(|report| *report.status == state) {
-                continue;
+            let is_news = match state(manifest) {
+                State::Unreadable => false,
+                State::Absent => self.forget(&object, cluster),
+                State::Is(state) => self.note(&object, cluster, state, now),
+            };
+            if is_news {
+                changed.insert(object);
             }
-            known.insert(Arc::clone(cluster), Report { status: Arc::new(state), updated: now });
-            changed.insert(object);
         }
         changed
+    }
+
+    fn note(&mut self, object: &ObjectId, cluster: &Arc<str>, state: Value, now: Timestamp) -> bool {
+        let known = self.objects.entry(object.clone()).or_default();
+        if known.get(cluster).is_some_and(|report| *report.status == state) {
+            return false;
+        }
+        known.insert(Arc::clone(cluster), Report { status: Arc::new(state), updated: now });
+        true
+    }
+
+    fn forget(&mut self, object: &ObjectId, cluster: &Arc<str>) -> bool {
+        let Some(known) = self.objects.get_mut(object) else { return false };
+        let was_known = known.remove(cluster).is_some();
+        if known.is_empty() {
+            self.objects.remove(object);
+        }
+        was_known
     }
 
     /// Forgets what other clusters said about an object.
@@ -86,10 +105,18 @@ impl Reports {
     }
 }
 
-/// The whole status that a manifest's feedback holds.
-fn state(manifest: &ManifestCondition) -> Option<Value> {
-    let value = manifest.status_feedback.values.iter().find(|value| value.name == FEEDBACK_NAME)?;
-    serde_json::from_str(value.field_value.json_raw.as_deref()?).ok()
+/// What a manifest's feedback says about the whole status of an object.
+enum State {
+    Is(Value),
+    Absent,
+    Unreadable,
+}
+
+fn state(manifest: &ManifestCondition) -> State {
+    let value = manifest.status_feedback.values.iter().find(|value| value.name == FEEDBACK_NAME);
+    let Some(value) = value else { return State::Absent };
+    let raw = value.field_value.json_raw.as_deref();
+    raw.and_then(|raw| serde_json::from_str(raw).ok()).map_or(State::Unreadable, State::Is)
 }
 
 #[cfg(test)]
@@ -122,6 +149,13 @@ mod tests {
         let garbage =
             status(serde_json::json!([manifest("a", "{"), {"resourceMeta": {"ordinal": 0}, "conditions": []}]));
         assert!(reports.hear(&cluster, &sent, &garbage, late).is_empty());
+        let mut vanished = manifest("a", "");
+        vanished["statusFeedback"] = serde_json::json!({});
+        let vanished = status(serde_json::json!([vanished]));
+        assert!(reports.hear(&Arc::from("c2"), &sent, &vanished, late).is_empty(), "it said nothing before");
+        assert_eq!(reports.hear(&cluster, &sent, &vanished, late), BTreeSet::from([a.clone()]));
+        assert!(reports.get(&a, "c1").is_none(), "it has none any more");
+        assert_eq!(reports.hear(&cluster, &sent, &heard, late), BTreeSet::from([a.clone()]));
         reports.keep_only(&a, |cluster| **cluster == *"c1");
         assert_eq!(reports.of(&a).count(), 1);
         reports.keep_only(&a, |_| false);

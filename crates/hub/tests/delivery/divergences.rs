@@ -139,7 +139,7 @@ fn a_deleted_policy_takes_its_works_from_wherever_they_are() {
     assert_eq!(stage.works.len(), 2);
     stage.delivery.remove_policy("all");
     let settled = stage.settle();
-    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Delete(_))));
+    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Delete { .. })));
     assert!(stage.works.is_empty());
 }
 

@@ -1,7 +1,7 @@
 //! What cannot be rendered is told, and holds back its Binding; clusters keep the last good state.
 
 use orrery_hub::{
-    delivery::{Config, WorkChange},
+    delivery::{Config, Unsent, WorkChange},
     pack::Limits,
 };
 
@@ -98,6 +98,33 @@ fn an_object_too_large_for_a_work_is_told() {
 }
 
 #[test]
+fn a_work_too_large_for_the_broker_is_told_until_it_is_another() {
+    let mut stage = Stage::usual(NO_LIMIT);
+    stage.literal("configmaps/prod/a", "large");
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    let (east, unsent) = ("east".into(), Unsent { bytes: 30_000, most: 20_000 });
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    let settled = stage.settle();
+    assert_eq!(told(&settled), (0, 0), "nothing else changes");
+    let wrong = "a work for cluster east has 30000 bytes as an event, more than the 20000 that the broker takes: let the broker \
+                 take more, or make works smaller with --max-work-bytes";
+    assert_eq!(stage.errors["all"], [wrong]);
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    assert!(!stage.delivery.is_dirty(), "the same again is no news");
+
+    stage.literal("configmaps/prod/a", "small");
+    stage.settle();
+    assert!(stage.errors["all"].is_empty());
+    stage.delivery.set_unsent("all", 1, &east, Some(unsent));
+    stage.settle();
+    assert_eq!(stage.errors["all"], [wrong]);
+    stage.delivery.set_unsent("all", 1, &east, None);
+    stage.settle();
+    assert!(stage.errors["all"].is_empty(), "it was sent after all");
+}
+
+#[test]
 fn the_last_good_state_outlives_the_program() {
     let mut stage = Stage::usual(NO_LIMIT);
     stage.literal("configmaps/prod/b", "b");
@@ -144,7 +171,7 @@ fn what_could_not_be_stored_in_time_is_kept_without_knowing_it() {
     next.literal("configmaps/prod/b", "b");
     let settled = next.settle();
     let kept = settled.works.iter().filter_map(|change| match change {
-        WorkChange::Keep(id) => Some(id.clone()),
+        WorkChange::Keep { id, .. } => Some(id.clone()),
         _ => None,
     });
     let mut kept: Vec<_> = kept.collect();
@@ -207,7 +234,7 @@ fn of_a_book_that_was_not_written_to_its_end_nothing_is_believed_and_nothing_del
     fill(&mut next);
     next.template("configmaps/prod/b", "{{.nope}}");
     let settled = next.settle();
-    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Keep(_))));
+    assert!(settled.works.iter().all(|change| matches!(change, WorkChange::Keep { .. })));
     next.complete();
     assert_eq!(next.works, before);
 }
@@ -224,7 +251,7 @@ fn of_a_book_with_a_page_missing_the_rest_is_believed() {
     fill(&mut next);
     next.template("configmaps/prod/b", "{{.nope}}");
     let settled = next.settle();
-    let kept = settled.works.iter().filter(|change| matches!(change, WorkChange::Keep(_))).count();
+    let kept = settled.works.iter().filter(|change| matches!(change, WorkChange::Keep { .. })).count();
     assert_eq!((kept + told(&settled).0, told(&settled).1), (6, 0));
     assert!(kept > 0 && kept < 6, "{kept}");
     next.complete();

@@ -205,8 +205,8 @@ impl Stage {
                 self.works.insert(id.clone(), (Arc::clone(cluster), Arc::clone(bundle.bundle())));
                 self.told.insert(id.clone());
             }
-            Deed::Work(WorkChange::Keep(id)) => drop(self.told.insert(id.clone())),
-            Deed::Work(WorkChange::Delete(id)) => {
+            Deed::Work(WorkChange::Keep { id, .. }) => drop(self.told.insert(id.clone())),
+            Deed::Work(WorkChange::Delete { id, .. }) => {
                 assert!(self.works.remove(id).is_some() || self.told.contains(id), "{id} is not there");
             }
         }
@@ -256,6 +256,6 @@ pub(crate) fn texts(texts: &[&str]) -> BTreeSet<String> {
 /// How many works were told as wanted and as unwanted.
 pub(crate) fn told(settled: &Settled) -> (usize, usize) {
     let puts = settled.works.iter().filter(|change| matches!(change, WorkChange::Put { .. })).count();
-    let deletes = settled.works.iter().filter(|change| matches!(change, WorkChange::Delete(_))).count();
+    let deletes = settled.works.iter().filter(|change| matches!(change, WorkChange::Delete { .. })).count();
     (puts, deletes)
 }

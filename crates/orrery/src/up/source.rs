@@ -138,9 +138,11 @@ impl Seen {
                 tracing::warn!(
                     %cluster,
                     work = %id,
-                    "a cluster has a version that was never assigned: the store was set back, and has a new epoch now"
+                    "a cluster has a version that was never assigned: the store was set back, and has a new epoch for this cluster, or for all if another proved it too"
                 );
             }
+            // The endpoint has counted it, and said so.
+            Effect::TooLarge { .. } => {}
             Effect::Record(_) | Effect::Send(..) | Effect::Status { .. } | Effect::Gone { .. } => {}
         }
     }

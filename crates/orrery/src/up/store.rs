@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::Path,
 };
 
@@ -28,8 +28,12 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
     match &config.store {
         StoreChoice::Embedded => {
             let directory = config.data_dir.join("store");
-            let opened = tokio::task::spawn_blocking(move || Store::embedded(&directory, settings)).await?;
-            opened.context("cannot open the store")
+            let opened = tokio::task::spawn_blocking(move || {
+                let store = Store::embedded(&directory, settings)?;
+                tell_if_open(&directory);
+                Ok::<_, orrery_store::OpenError>(store)
+            });
+            opened.await?.context("cannot open the store")
         }
         StoreChoice::Etcd(etcd) => {
             Store::etcd((**etcd).clone(), settings).await.context("cannot open the store given with --store")
@@ -42,6 +46,15 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     let usable = made.and_then(|()| fs::metadata(directory));
     usable.map(drop).with_context(|| format!("cannot use the data directory {}", directory.display()))
+}
+
+/// Says so if others than the owner can look into a directory.
+fn tell_if_open(directory: &Path) {
+    let mode = fs::metadata(directory).map_or(0, |found| found.permissions().mode());
+    if mode & 0o077 != 0 {
+        let (directory, mode) = (directory.display(), format!("{:o}", mode & 0o7777));
+        tracing::warn!(%directory, mode, "others can look into the store, where keys and secrets are: chmod 700 it");
+    }
 }
 
 /// What there is to know about a store.

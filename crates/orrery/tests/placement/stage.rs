@@ -27,6 +27,8 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::faults::Faults;
+
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const CONTROL: &str = "/apis/control.kubestellar.io/v1alpha1";
 pub(crate) const BINDINGS: &str = "/apis/control.kubestellar.io/v1alpha1/bindings";
@@ -53,6 +55,8 @@ pub(crate) struct Placement {
     changes: mpsc::Receiver<Change>,
     reports: mpsc::Sender<Effect>,
     pub(crate) works: BTreeMap<ResourceId, (String, Arc<Bundle>)>,
+    /// Works that are to stay as they are.
+    pub(crate) kept: BTreeSet<ResourceId>,
     pub(crate) counters: Arc<Counters>,
     /// How many works were rendered when somebody last looked.
     rendered: u64,
@@ -100,17 +104,30 @@ impl Hub {
     }
 
     pub(crate) fn placement_with(&self, delivery: delivery::Config) -> Placement {
-        let service = self.server.service();
-        let everywhere = kube_in_process(service.clone(), "*");
-        let space = Arc::new(move |space: &str| kube_in_process(service.clone(), space));
-        let config = controller::Config { delivery, ..controller::Config::new(everywhere, space) };
+        self.placement_set_up(|config| config.delivery = delivery)
+    }
+
+    pub(crate) fn placement_set_up(&self, set_up: impl FnOnce(&mut controller::Config)) -> Placement {
+        let mut config = self.config(&Faults::default());
+        set_up(&mut config);
+        self.placement_of(config)
+    }
+
+    /// How a controller reaches this hub, with faults on the way.
+    pub(crate) fn config(&self, faults: &Faults) -> controller::Config {
+        let (service, faults) = (self.server.service(), faults.clone());
+        let reach = move |space: &str| faults.before(space, kube_in_process(service.clone(), space));
+        controller::Config::new(reach("*"), Arc::new(reach))
+    }
+
+    pub(crate) fn placement_of(&self, config: controller::Config) -> Placement {
         let (sender, changes) = mpsc::channel(64);
         let (reports, heard) = mpsc::channel(64);
         let stop = CancellationToken::new();
         let links = Links { changes: sender, reports: heard, questions: self.desk.open() };
         let counters = Arc::new(Counters::default());
         let task = tokio::spawn(controller::run(config, links, Arc::clone(&counters), stop.clone()));
-        Placement { stop, task, changes, reports, works: BTreeMap::new(), counters, rendered: 0 }
+        Placement { stop, task, changes, reports, works: BTreeMap::new(), kept: BTreeSet::new(), counters, rendered: 0 }
     }
 
     pub(crate) async fn post(&mut self, path: &str, object: Value) -> Value {
@@ -157,6 +174,16 @@ impl Hub {
         self.client.get_opt(path).await.unwrap_or_else(|error| panic!("{path}: {error:#}"))
     }
 
+    /// Waits until something could not be written.
+    pub(crate) async fn wait_until_failed(&self, placement: &Placement) {
+        let failed = async {
+            while placement.counters.failed_writes.load(Relaxed) == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, failed).await.expect("a write fails");
+    }
+
     /// Waits until an object is not there any more.
     pub(crate) async fn until_gone(&mut self, path: &str) {
         let gone = timeout(PATIENCE, async { while self.get(path).await.is_some() {} }).await;
@@ -180,7 +207,8 @@ impl Placement {
                 self.works.insert(desired.id.clone(), work);
             }
             Change::Delete(id) => drop(self.works.remove(id)),
-            Change::Keep(_) | Change::Complete => {}
+            Change::Keep(id) => drop(self.kept.insert(id.clone())),
+            Change::Complete => {}
         }
         change
     }
@@ -242,14 +270,25 @@ impl Placement {
     /// A cluster says what the status of a Deployment is there.
     pub(crate) async fn hears(&self, cluster: &str, name: &str, status: &Value) {
         let (id, _) = self.works.iter().find(|(_, (to, _))| to == cluster).expect("a work");
+        self.hears_of(id, name, status).await;
+    }
+
+    /// A cluster says what the status of a Deployment in a work is there.
+    pub(crate) async fn hears_of(&self, id: &ResourceId, name: &str, status: &Value) {
+        let value = json!({"name": "status", "fieldValue": {"type": "JsonRaw", "jsonRaw": status.to_string()}});
+        let values = if status.is_null() { json!([]) } else { json!([value]) };
         let status = json!({"resourceStatus": {"manifests": [{
             "resourceMeta": {"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments", "name": name, "namespace": "prod"},
-            "statusFeedback": {"values": [{"name": "status", "fieldValue": {"type": "JsonRaw", "jsonRaw": status.to_string()}}]},
-            "conditions": [],
+            "statusFeedback": {"values": values}, "conditions": [],
         }]}});
         let status = Arc::new(serde_json::from_value(status).expect("a status"));
         let report = Effect::Status { id: id.clone(), version: Version::new(1).expect("a version"), status };
         self.reports.send(report).await.expect("somebody listens");
+    }
+
+    /// A cluster says that a work is gone.
+    pub(crate) async fn hears_gone(&self, id: &ResourceId) {
+        self.reports.send(Effect::Gone { id: id.clone() }).await.expect("somebody listens");
     }
 
     pub(crate) async fn stop(self) {

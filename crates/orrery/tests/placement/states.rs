@@ -1,6 +1,6 @@
 //! What clusters report becomes the status of objects, and tables.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -104,13 +104,11 @@ async fn a_state_that_was_written_before_a_restart_stays_until_another_is_heard_
     hub.wait(DEPLOYMENTS, "web", "the state", ready(json!(2))).await;
     placement.stop().await;
 
-    let mut next = hub.placement();
+    // What waits for clusters to report does not make others wait: it would be longer than this test has patience.
+    let mut next = hub.placement_set_up(|config| config.reports_pause = Duration::from_secs(60 * 60));
     next.until_complete().await;
-    // What waits for clusters to report does not make others wait.
-    let began = Instant::now();
     hub.change(&format!("{DEPLOYMENTS}/web"), |object| object["spec"]["replicas"] = 3.into()).await;
     next.until(&["c1 web 3", "c2 web 3"]).await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     let before = hub.get(&format!("{DEPLOYMENTS}/web")).await.expect("the deployment");
     next.hears("c1", "web", &json!({"replicas": 2, "readyReplicas": 1})).await;
     // What is decided later is decided after the report of one cluster was taken in.

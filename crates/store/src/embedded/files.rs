@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -50,6 +50,9 @@ pub(crate) struct Disk {
 }
 
 const LOCK: &str = "LOCK";
+/// Values can be secrets: nobody but the owner may look at them.
+const OWN_DIRECTORY: u32 = 0o700;
+const OWN_FILE: u32 = 0o600;
 /// How long a lock is waited for: a process that was just ended, or a program that was just started by the last owner and
 /// has not yet let go of what it inherited, holds it for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
@@ -64,8 +67,9 @@ impl Disk {
     /// Takes a directory into use, making it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |action, source| super::io_error(action, &path.to_string_lossy(), source);
-        fs::create_dir_all(path).map_err(|error| failed("create", error))?;
-        let options = fs::File::options().create(true).truncate(false).write(true).open(path.join(LOCK));
+        let made = fs::DirBuilder::new().recursive(true).mode(OWN_DIRECTORY).create(path);
+        made.map_err(|error| failed("create", error))?;
+        let options = fs::File::options().create(true).truncate(false).write(true).mode(OWN_FILE).open(path.join(LOCK));
         let lock = options.map_err(|error| failed("open the lock of", error))?;
         let given_up = Instant::now() + LOCK_PATIENCE;
         loop {
@@ -94,8 +98,9 @@ impl Files for Disk {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let file = fs::File::options().read(true).write(true).create(true).truncate(true).open(self.path.join(name))?;
-        Ok(Box::new(DiskFile(file)))
+        let mut options = fs::File::options();
+        let file = options.read(true).write(true).create(true).truncate(true).mode(OWN_FILE);
+        Ok(Box::new(DiskFile(file.open(self.path.join(name))?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

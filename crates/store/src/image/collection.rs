@@ -5,7 +5,10 @@ use std::{cmp::Ordering, collections::VecDeque, hash::BuildHasher, sync::Arc};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::RwLock;
 
-use super::{order::Order, postings::Postings};
+use super::{
+    order::{Order, Place},
+    postings::Postings,
+};
 use crate::{
     object::{Label, Object},
     revision::Revision,
@@ -118,6 +121,9 @@ impl Collection {
 
     /// Counts what the query asks for, whatever its limit.
     pub(crate) fn count(&self, query: &Query<'_>) -> usize {
+        if let Some(count) = self.state.read().count_all(query) {
+            return count;
+        }
         let mut count = 0;
         self.walk(query, |_| {
             count += 1;
@@ -167,16 +173,7 @@ impl Collection {
         loop {
             let state = self.state.read();
             let lower = after.as_ref().map(|object| object.key().as_str()).or(query.after);
-            let first = state.order.seek(|slot| match (state.key(slot), lower) {
-                (key, Some(lower)) if key <= lower => Ordering::Less,
-                (key, _) if key < query.prefix => Ordering::Less,
-                _ => Ordering::Greater,
-            });
-            // Both ends are sought, so that no other key has to be looked at: each would be a cache miss.
-            let end = state.order.seek(|slot| match state.key(slot) {
-                key if key < query.prefix || key.starts_with(query.prefix) => Ordering::Less,
-                _ => Ordering::Greater,
-            });
+            let (first, end) = state.places(query.prefix, lower);
             let mut seen = 0;
             for slot in state.order.range(first, end).take(STRIDE) {
                 let slot = &state.slots[slot as usize];
@@ -219,6 +216,29 @@ impl State {
     /// The key of a slot that is in use.
     fn key(&self, slot: u32) -> &str {
         key_of(&self.slots, slot)
+    }
+
+    /// Where keys after `lower` that begin with a prefix are. Both ends are sought, so that no other key has to be looked at:
+    /// each would be a cache miss.
+    fn places(&self, prefix: &str, lower: Option<&str>) -> (Place, Place) {
+        let first = self.order.seek(|slot| match (self.key(slot), lower) {
+            (key, Some(lower)) if key <= lower => Ordering::Less,
+            (key, _) if key < prefix => Ordering::Less,
+            _ => Ordering::Greater,
+        });
+        let end = self.order.seek(|slot| match self.key(slot) {
+            key if key < prefix || key.starts_with(prefix) => Ordering::Less,
+            _ => Ordering::Greater,
+        });
+        (first, end)
+    }
+
+    /// How many objects a query has, if that is known without looking at them: everything is wanted, as it is now, and of
+    /// no key only its deletion is kept.
+    fn count_all(&self, query: &Query<'_>) -> Option<usize> {
+        let now = self.changed <= query.at && self.live == self.by_key.len();
+        let (first, end) = (now && query.selector.is_everything()).then(|| self.places(query.prefix, query.after))?;
+        Some(self.order.count(first, end))
     }
 
     fn apply(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {

@@ -13,7 +13,7 @@ pub(crate) struct Order {
 }
 
 /// A place in the sequence: the run, and the position in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     run: usize,
     position: usize,
@@ -39,6 +39,15 @@ impl Order {
             slots.get(from..to).unwrap_or_default()
         });
         slots.copied()
+    }
+
+    /// How many slots there are from a place on until before another.
+    pub(crate) fn count(&self, first: Place, end: Place) -> usize {
+        if first >= end {
+            return 0;
+        }
+        let whole: usize = self.runs.iter().take(end.run).skip(first.run).map(Vec::len).sum();
+        whole + end.position - first.position
     }
 
     /// Inserts a slot that compares as different from all others.
@@ -107,6 +116,7 @@ mod tests {
             prop_assert_eq!(all, model.iter().copied().collect::<Vec<_>>());
             let part: Vec<u32> = order.range(seek(from), seek(to)).collect();
             let expected: Vec<u32> = model.iter().copied().filter(|number| (from..to).contains(number)).collect();
+            prop_assert_eq!(order.count(seek(from), seek(to)), expected.len());
             prop_assert_eq!(part, expected);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use orrery_api::work::{Condition, DELETED, ManifestWorkStatus};
 
-use super::{Agent, Effect, Key, RESERVE, Record};
+use super::{Agent, Effect, Key, Known, RESERVE, Record};
 use crate::{Cause, Message, Order, Sequence, Status, StatusHash, Version, clock::later, event::Meta};
 
 /// A status that is about to be sent.
@@ -26,11 +26,11 @@ impl Report {
 }
 
 impl Agent {
-    /// Sends the status of a work, if the cluster has reported one.
+    /// Sends the status of a work with the version it belongs to, if the cluster has reported one.
     pub(super) fn report(&mut self, key: &Key, cause: Cause, now: Timestamp) {
         let Some(work) = self.works.get(key) else { return };
-        let Some((status, hash)) = work.status.clone() else { return };
-        let report = Report { version: work.version, status, hash, meta: work.meta.clone(), cause };
+        let Some(Known { version, status, hash }) = work.status.clone() else { return };
+        let report = Report { version, status, hash, meta: work.meta.clone(), cause };
         self.send_status(key, report, now);
     }
 

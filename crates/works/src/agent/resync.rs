@@ -119,7 +119,7 @@ impl Agent {
             let key = Key { source: source.clone(), id: known.id };
             match self.works.get(&key) {
                 Some(work) => {
-                    let same = work.status.as_ref().is_some_and(|(_, hash)| Some(*hash) == known.hash);
+                    let same = work.status.as_ref().is_some_and(|status| Some(status.hash) == known.hash);
                     if !same {
                         self.report(&key, Cause::Resync, now);
                     }

@@ -54,6 +54,10 @@ impl Agent {
             }
             return self.report(&key, Cause::Resync, now);
         }
+        if spec.version == work.version {
+            // Nothing would tell the status of the other content from that of this one.
+            work.status = None;
+        }
         work.version = spec.version;
         work.epoch = spec.epoch;
         work.sent = spec.sent;

@@ -232,6 +232,6 @@ fn impossible(name: &'static str, value: &str) -> DecodeError {
 }
 
 /// The beginning of a stranger's text, for people to read.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().take(SHOWN_BYTES).collect()
 }

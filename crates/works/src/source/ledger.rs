@@ -45,11 +45,30 @@ pub struct ClusterRecord {
     pub verified: Option<Epoch>,
     /// The epoch in which an agent without epochs may be told to delete what the source does not know.
     pub agreed: Option<Epoch>,
+    /// The epoch that the cluster is told since it alone proved that the store was set back.
+    pub renewed: Option<Renewed>,
+}
+
+/// An epoch for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// The epoch of the store that it stands for. In any other it means nothing.
+    pub instead_of: Epoch,
+    /// The epoch.
+    pub epoch: Epoch,
 }
 
 impl ClusterRecord {
     pub(super) fn new(cluster: ClusterName) -> Self {
-        Self { cluster, floor: Version::UNVERSIONED, dialect: None, knows_epochs: false, verified: None, agreed: None }
+        Self {
+            cluster,
+            floor: Version::UNVERSIONED,
+            dialect: None,
+            knows_epochs: false,
+            verified: None,
+            agreed: None,
+            renewed: None,
+        }
     }
 }
 

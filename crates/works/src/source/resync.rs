@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Doubt, Effect, MAX_DEFERRED, MAX_HELD, MAX_LEAP, Phase, Record, Source, claimed_hash};
+use super::{Doubt, Effect, MAX_HELD, MAX_LEAP, Phase, Record, Source, claimed_hash};
 use crate::{
     Cause, ClusterName, Dialect, Epoch, HeldVersion, KnownStatus, Message, ResourceId, ResyncCompleted, SpecResync,
     StatusResync, Version, clock::later, event::Scope, page::pages,
@@ -17,12 +17,7 @@ impl Source {
     pub(super) fn answer_when_ready(&mut self, dialect: Dialect, request: SpecResync, now: Timestamp) {
         match &mut self.phase {
             Phase::Ready => self.answer(dialect, request, now),
-            Phase::Loading(deferred) => {
-                if deferred.len() == MAX_DEFERRED {
-                    deferred.pop_front();
-                }
-                deferred.push_back((dialect, request));
-            }
+            Phase::Loading { deferred, .. } => deferred.push(dialect, request),
         }
     }
 
@@ -117,7 +112,7 @@ impl Source {
     /// Whether the agent's work came from this life of the store.
     fn is_of_this_epoch(&self, name: &ClusterName, request: &SpecResync, entry: &HeldVersion) -> bool {
         match &request.scope {
-            Some(scope) => entry.epoch.as_ref().or(scope.epoch.as_ref()) == Some(&self.epoch),
+            Some(scope) => entry.epoch.as_ref().or(scope.epoch.as_ref()) == Some(self.epoch_of(name)),
             // The document's rule is to believe equal versions. Only one that a restored store brought along is checked.
             None => {
                 let assigned_now = self.works.get(&entry.id).is_some_and(|work| work.assigned_now);
@@ -127,7 +122,7 @@ impl Source {
     }
 
     fn is_current(&self, name: &ClusterName, epoch: impl Fn(&super::Cluster) -> Option<&Epoch>) -> bool {
-        self.clusters.get(name).and_then(epoch) == Some(&self.epoch)
+        self.clusters.get(name).and_then(epoch) == Some(self.epoch_of(name))
     }
 
     /// Settles what the agent has and the source does not know.
@@ -141,7 +136,7 @@ impl Source {
             request.scope.is_some() && entry.version > floor && self.is_of_this_epoch(name, request, entry)
         });
         if let Some(entry) = proof {
-            self.start_epoch(name.clone(), &entry.id, now);
+            self.start_epoch(name, &entry.id, now);
         }
         let highest = unknown.iter().map(|entry| entry.version).max();
         self.lift_floor(name, highest.unwrap_or_default());
@@ -184,7 +179,7 @@ impl Source {
 
     /// Remembers that this agent's versions have been compared in this epoch.
     fn verified(&mut self, name: &ClusterName, request: &SpecResync) {
-        let epoch = self.epoch.clone();
+        let epoch = self.epoch_of(name).clone();
         let Some(cluster) = self.clusters.get_mut(name) else { return };
         if request.scope.is_some() || cluster.record.verified.as_ref() == Some(&epoch) {
             return;
@@ -203,7 +198,7 @@ impl Source {
         let completed = ResyncCompleted {
             source: self.config.id.clone(),
             cluster: name.clone(),
-            epoch: self.epoch.clone(),
+            epoch: self.epoch_of(name).clone(),
             works: cluster.works.iter().filter(is_wanted).count() as u64,
             newest: cluster.newest,
         };

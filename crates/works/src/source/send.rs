@@ -69,7 +69,7 @@ impl Source {
     /// The epoch, for agents that know what it is.
     pub(super) fn epoch_for(&self, cluster: &ClusterName) -> Option<Epoch> {
         let knows = self.clusters.get(cluster).is_some_and(|cluster| cluster.record.knows_epochs);
-        knows.then(|| self.epoch.clone())
+        knows.then(|| self.epoch_of(cluster).clone())
     }
 
     /// Sends in the dialect the cluster uses, or in all while it has not spoken.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Doubt, EPOCH_PAUSE, Effect, MAX_LEAP, Record, Source, StatusRecord, new_epoch, record_of};
+use super::{Doubt, EPOCH_PAUSE, Effect, MAX_LEAP, Record, Renewed, Source, StatusRecord, new_epoch, record_of};
 use crate::{Cause, ClusterName, Order, ResourceId, Sequence, Status, Version, clock::later};
 
 impl Source {
@@ -85,19 +85,35 @@ impl Source {
     /// The store was rolled back behind our back: from now on it has another epoch.
     pub(super) fn rolled_back(&mut self, id: &ResourceId, now: Timestamp) {
         let Some(work) = self.works.get(id) else { return };
-        let cluster = work.cluster.clone();
-        self.start_epoch(cluster, id, now);
+        self.start_epoch(&work.cluster.clone(), id, now);
     }
 
-    pub(super) fn start_epoch(&mut self, cluster: ClusterName, id: &ResourceId, now: Timestamp) {
-        let recent = self.epoch_since.is_some_and(|since| now < later(since, EPOCH_PAUSE));
-        if !recent {
-            self.epoch = new_epoch(&mut self.entropy);
+    /// A cluster proved a rollback with this work. What it says is believed about itself; about all others only when a second
+    /// cluster says so too.
+    pub(super) fn start_epoch(&mut self, name: &ClusterName, id: &ResourceId, now: Timestamp) {
+        let Some(cluster) = self.clusters.get(name) else { return };
+        let since = self.epoch_since.max(cluster.renewed_at);
+        if since.is_some_and(|since| now < later(since, EPOCH_PAUSE)) {
+            return;
+        }
+        let epoch = new_epoch(&mut self.entropy);
+        let is_second = self.clusters.keys().any(|other| other != name && *self.epoch_of(other) != self.epoch);
+        if is_second {
+            self.epoch = epoch;
             self.epoch_since = Some(now);
             self.works.values_mut().for_each(|work| work.assigned_now = false);
             self.out.push(Effect::Record(Record::Epoch(self.epoch.clone())));
-            self.out.push(Effect::RolledBack { cluster, id: id.clone() });
+        } else if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.renewed_at = Some(now);
+            cluster.record.renewed = Some(Renewed { instead_of: self.epoch.clone(), epoch });
+            self.out.push(Effect::Record(Record::Cluster(cluster.record.clone())));
+            for id in &cluster.works {
+                if let Some(work) = self.works.get_mut(id) {
+                    work.assigned_now = false;
+                }
+            }
         }
+        self.out.push(Effect::RolledBack { cluster: name.clone(), id: id.clone() });
     }
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use orrery_api::work::{Condition, ManifestWorkStatus};
 use orrery_works::{
-    Bundle, Dialect, Entropy, HeldVersion, Message, Order, ResourceId, Sequence, Spec, SpecResync, Status, StatusHash,
-    Version, Wish,
+    Bundle, Cause, ClusterName, Dialect, Entropy, HeldVersion, Message, Order, ResourceId, Sequence, Spec, SpecResync,
+    Status, StatusHash, Version, Wish,
     agent::{self, Agent, Key, Memory},
     source::{self, Change, Desired, Doubt, Effect, Ledger, Record, Source},
 };
@@ -123,6 +123,31 @@ fn settled() -> (Source, Agent) {
     converse(&mut source, &mut agent, spec, Vec::new(), at(2));
     assert_eq!(agent.work(&key()), Some((version(1), false)));
     (source, agent)
+}
+
+/// A status that a cluster sends of its own accord.
+fn reported(cluster: &str, id: ResourceId, version: Version, seconds: i64) -> Status {
+    let report = status("forged");
+    let hash = StatusHash::of(&report);
+    Status {
+        source: "hub1".parse().unwrap(),
+        cluster: cluster.parse().unwrap(),
+        id,
+        version,
+        sequence: Order::Exact(Sequence::at(at(seconds))),
+        status: Arc::new(report),
+        hash,
+        cause: orrery_works::Cause::Updated,
+        meta: None,
+    }
+}
+
+fn specs(messages: &[Message]) -> Vec<Version> {
+    let versions = messages.iter().filter_map(|message| match message {
+        Message::Spec(spec) => Some(spec.version),
+        _ => None,
+    });
+    versions.collect()
 }
 
 fn deleted_acks(messages: &[Message]) -> usize {
@@ -301,9 +326,101 @@ fn a_version_that_was_never_assigned_proves_a_rollback() {
     // The first list after a restart names nothing; the status of a version from the future is the proof.
     let list = sent_by_agent(agent.connected(at(22)));
     converse(&mut restored, &mut agent, Vec::new(), list, at(22));
-    assert_ne!(Some(restored.epoch()), backup.epoch.as_ref());
+    assert_ne!(Some(restored.epoch_of(&"cluster1".parse().unwrap())), backup.epoch.as_ref());
     assert_eq!(restored.version(&id()), Some(version(8)));
     assert_eq!(agent.work(&key()), Some((version(8), false)));
+}
+
+/// One cluster cannot make the source send everything to all others again, however often it claims that the store was set back.
+/// When a second one says so too, it is believed about all.
+#[test]
+fn a_cluster_proves_a_rollback_for_itself_and_two_prove_it_for_all() {
+    let names = ["cluster1", "cluster2", "cluster3"];
+    let clusters: [ClusterName; 3] = names.map(|name| name.parse().unwrap());
+    let ids = names.map(|name| ResourceId::new(format!("work-of-{name}")).unwrap());
+    let mut source = new_source();
+    let mut agents = clusters
+        .clone()
+        .map(|cluster| Agent::new(agent::Config::new(cluster), Memory::default(), at(0), Entropy::seeded(2)).0);
+    for (agent, (id, cluster)) in agents.iter_mut().zip(ids.iter().zip(&clusters)) {
+        let hello = sent_by_agent(agent.connected(at(1)));
+        converse(&mut source, agent, Vec::new(), hello, at(1));
+        let desired = Desired { id: id.clone(), cluster: cluster.clone(), ..desired(1) };
+        let spec = sent_by_source(source.put(desired, at(2)).unwrap());
+        converse(&mut source, agent, spec, Vec::new(), at(2));
+    }
+    let epoch = source.epoch().clone();
+    let claim = |source: &mut Source, index: usize, number: i64, seconds: i64| {
+        let status = reported(names[index], ids[index].clone(), version(number), seconds);
+        let effects = source.receive(Dialect::Seed, Message::Status(status), at(seconds));
+        effects.iter().filter(|effect| matches!(effect, Effect::RolledBack { .. })).count()
+    };
+    let mut told = Vec::new();
+    for (claimed, seconds) in [(2, 1000), (5, 2000)] {
+        assert_eq!(claim(&mut source, 0, claimed, seconds), 1);
+        told.push(source.epoch_of(&clusters[0]).clone());
+        assert_eq!((source.epoch(), source.epoch_of(&clusters[1])), (&epoch, &epoch));
+        let list = sent_by_agent(agents[1].connected(at(seconds)));
+        let answers: Vec<Message> = list
+            .into_iter()
+            .flat_map(|message| sent_by_source(source.receive(Dialect::Seed, message, at(seconds))))
+            .collect();
+        assert!(specs(&answers).is_empty(), "the other cluster has all it needs: {answers:?}");
+    }
+    assert!(told[0] != epoch && told[1] != epoch && told[0] != told[1]);
+    assert_eq!(source.version(&ids[0]), Some(version(6)), "the counter is above what was claimed");
+
+    assert_eq!(claim(&mut source, 1, 9, 3000), 1);
+    assert_ne!(source.epoch(), &epoch);
+    for cluster in &clusters {
+        assert_eq!(source.epoch_of(cluster), source.epoch());
+    }
+    // The third cluster's work may be of another life now, and comes again.
+    let list = sent_by_agent(agents[2].connected(at(3001)));
+    converse(&mut source, &mut agents[2], Vec::new(), list, at(3001));
+    assert_eq!(source.version(&ids[2]), Some(version(2)));
+    assert_eq!(claim(&mut source, 2, 9, 3002), 0, "so soon, it only raises the counter");
+}
+
+/// A cluster's own epoch outlives a restart of the source, and not the epoch of the store that it stands for.
+#[test]
+fn the_epoch_of_a_cluster_is_remembered() {
+    let (mut source, _) = settled();
+    let effects =
+        source.receive(Dialect::Seed, Message::Status(reported("cluster1", id(), version(2), 1000)), at(1000));
+    let records = effects.iter().rev().filter_map(|effect| match effect {
+        Effect::Record(Record::Cluster(record)) => Some(record.clone()),
+        _ => None,
+    });
+    let clusters: Vec<_> = records.take(1).collect();
+    let cluster = clusters[0].cluster.clone();
+    let known = Ledger { epoch: Some(source.epoch().clone()), clusters, ..Ledger::default() };
+    assert_eq!(source_with(known.clone(), 3).epoch_of(&cluster), source.epoch_of(&cluster));
+    let restored = source_with(Ledger { epoch: None, ..known }, 4);
+    assert_eq!(restored.epoch_of(&cluster), restored.epoch());
+}
+
+/// A status of the last version is not taken for one of the next, which would then never be sent again.
+#[test]
+fn a_status_is_reported_with_the_version_it_belongs_to() {
+    let (mut source, mut agent) = settled();
+    let spec = sent_by_source(source.put(desired(2), at(3)).unwrap());
+    assert_eq!(specs(&spec), [version(2)]);
+    // It is delivered twice before the cluster has applied it.
+    let mut heard = Vec::new();
+    for message in spec.iter().chain(&spec) {
+        heard.extend(sent_by_agent(agent.receive(message.clone(), at(4))));
+    }
+    assert!(!heard.is_empty());
+    for message in heard {
+        assert!(matches!(&message, Message::Status(status) if status.version == version(1)), "{message:?}");
+        source.receive(Dialect::Seed, message, at(5));
+    }
+    assert_eq!(specs(&sent_by_source(source.tick(at(120)))), [version(2)], "nothing has confirmed it");
+    for message in sent_by_agent(agent.status(&key(), version(2), status("applied"), at(121))) {
+        source.receive(Dialect::Seed, message, at(121));
+    }
+    assert!(specs(&sent_by_source(source.tick(at(1000)))).is_empty(), "now it is confirmed");
 }
 
 /// Works the restored store never heard of are not deleted: their versions prove that the store is older than they are.
@@ -327,19 +444,7 @@ fn absurd_versions_change_nothing() {
     let (mut source, _) = settled();
     let before = source.epoch().clone();
     for absurd in [version(i64::from(i32::MAX)), version(i64::MAX), version(5_000_000)] {
-        let report = status("forged");
-        let hash = StatusHash::of(&report);
-        let forged = Status {
-            source: "hub1".parse().unwrap(),
-            cluster: "cluster1".parse().unwrap(),
-            id: id(),
-            version: absurd,
-            sequence: Order::Exact(Sequence::at(at(9))),
-            status: Arc::new(report),
-            hash,
-            cause: orrery_works::Cause::Updated,
-            meta: None,
-        };
+        let forged = reported("cluster1", id(), absurd, 9);
         let effects = source.receive(Dialect::Seed, Message::Status(forged.clone()), at(9));
         assert_eq!(effects, [Effect::Ignored { cluster: forged.cluster.clone(), why: Doubt::Leap }]);
         let foreign = Status { cluster: "cluster2".parse().unwrap(), version: version(1), ..forged };
@@ -437,6 +542,44 @@ fn a_source_that_starts_after_the_agent_is_asked() {
     converse(&mut source, &mut agent, Vec::new(), asked, at(30));
     assert_eq!(agent.works(), 1);
     assert!(sent_by_agent(agent.tick(at(100))).is_empty(), "once it has answered, it is left in peace");
+}
+
+/// Nobody knows whose statuses are while the source loads: it asks for none, and one that comes is asked for again later.
+#[test]
+fn statuses_are_asked_for_when_everything_is_known() {
+    let mut disk = Ledger::default();
+    let mut first = new_source();
+    for effect in first.put(desired(1), at(0)).unwrap() {
+        match effect {
+            Effect::Record(Record::Work(work)) => disk.works = vec![work],
+            Effect::Record(Record::Epoch(epoch)) => disk.epoch = Some(epoch),
+            _ => {}
+        }
+    }
+    let config = source::Config::new("hub1".parse().unwrap());
+    let (mut source, _) = Source::new(config, disk, at(10), Entropy::seeded(3));
+    assert!(sent_by_source(source.connected(at(10))).is_empty(), "nothing is known yet");
+    let report = || {
+        let status = Arc::new(status("fine"));
+        Message::Status(Status {
+            source: "hub1".parse().unwrap(),
+            cluster: "cluster1".parse().unwrap(),
+            id: id(),
+            version: version(1),
+            sequence: Order::Exact(Sequence::new(2_122_068_407_904_899_072).unwrap()),
+            hash: StatusHash::of(&status),
+            status,
+            cause: Cause::Updated,
+            meta: None,
+        })
+    };
+    let early = source.receive(Dialect::Seed, report(), at(11));
+    assert!(early.iter().all(|effect| !matches!(effect, Effect::Status { .. })), "{early:?}");
+    source.put(desired(1), at(12)).unwrap();
+    let asked = sent_by_source(source.ready(at(12)));
+    assert!(asked.iter().any(|message| matches!(message, Message::StatusResync(_))), "{asked:?}");
+    let heard = source.receive(Dialect::Seed, report(), at(13));
+    assert!(heard.iter().any(|effect| matches!(effect, Effect::Status { .. })), "{heard:?}");
 }
 
 /// How long a silent cluster is left alone grows, and shrinks again when it speaks.

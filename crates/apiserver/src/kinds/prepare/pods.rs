@@ -143,6 +143,14 @@ pub(super) fn only_changes(members: &mut Members, before: &Members, part: Part) 
     }
     members.insert("spec".into(), spec);
     super::restore(members, before, "status");
+    // Which pod is meant, and who owns what, is all that is taken of the metadata.
+    let given = members.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    super::restore(members, before, "metadata");
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["name", "namespace", "uid", "resourceVersion", "managedFields"] {
+            super::set(metadata, field, given.get(field).cloned());
+        }
+    }
 }
 
 #[cfg(test)]

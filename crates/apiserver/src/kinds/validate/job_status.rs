@@ -163,7 +163,8 @@ fn pods(new: &State<'_>, old: &State<'_>, path: &Path<'_>, errors: &mut Errors) 
         let detail = "terminating>0 is invalid for finished job";
         errors.push(FieldError::invalid(&path.child("terminating"), terminating, detail));
     }
-    if (differs("ready") || differs("active")) && ready > new.count("active") {
+    let told = new.status.get("ready").is_some();
+    if told && (differs("ready") || differs("active")) && ready > new.count("active") {
         errors.push(FieldError::invalid(&path.child("ready"), ready, "cannot set more ready pods than active"));
     }
 }

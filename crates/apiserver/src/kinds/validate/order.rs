@@ -15,11 +15,13 @@ pub(super) enum Check {
     Status,
     /// What the containers of a pod ask for.
     Resize,
+    /// The containers that were put into a running pod.
+    Ephemeral,
     /// The finalizers of a namespace.
     Finalizers,
 }
 
-use Check::{Changes, Finalizers, Metadata, MetadataChange, Resize, Rules, Status};
+use Check::{Changes, Ephemeral, Finalizers, Metadata, MetadataChange, Resize, Rules, Status};
 
 /// Whether a kind has rules for the metadata of a new object beyond those of every object.
 pub(super) fn checks_metadata(kind: &str) -> bool {
@@ -48,6 +50,7 @@ pub(super) fn of(kind: &str) -> &'static [Check] {
         "Namespace"
         | "CertificateSigningRequest"
         | "IPAddress"
+        | "Job"
         | "RuntimeClass"
         | "StorageClass"
         | "CSIStorageCapacity" => &[Metadata, Rules, MetadataChange, Changes],
@@ -90,7 +93,7 @@ pub(super) fn of_part(kind: &str, subresource: Option<&str>) -> &'static [Check]
         (Some("status"), "Node") => &[MetadataChange, Status, Changes],
         (Some("status"), _) => &[MetadataChange, Status],
         (Some("finalize"), _) => &[MetadataChange, Finalizers],
-        (Some("ephemeralcontainers"), _) => &[MetadataChange, Metadata, Rules],
+        (Some("ephemeralcontainers"), _) => &[MetadataChange, Metadata, Rules, Ephemeral],
         (Some("resize"), _) => &[MetadataChange, Metadata, Rules, Resize],
         (Some(_), _) => &[],
     }

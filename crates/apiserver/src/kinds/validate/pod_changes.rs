@@ -66,6 +66,29 @@ pub(super) fn check(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
+/// Containers that were put into a pod stay as they are.
+pub(super) fn ephemeral(new: &Value, old: &Value, errors: &mut Errors) {
+    let spec = Path::ROOT.child("spec");
+    let path = spec.child("ephemeralContainers");
+    let now = list(&new["spec"], "ephemeralContainers");
+    for before in list(&old["spec"], "ephemeralContainers") {
+        let name = text(before, "name");
+        let quoted = crate::gotext::quote(name);
+        match now.iter().find(|container| text(container, "name") == name) {
+            None => {
+                let detail = format!("existing ephemeral containers {quoted} may not be removed\n");
+                errors.push(FieldError::forbidden(&path, &detail));
+            }
+            Some(container) if container != before => {
+                let changes = shown::changes("io.k8s.api.core.v1.EphemeralContainer", before, container);
+                let detail = format!("existing ephemeral containers {quoted} may not be changed\n{changes}");
+                errors.push(FieldError::forbidden(&path, &detail));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Sets a member, or takes it away.
 pub(super) fn put(holder: &mut Value, name: &str, value: Option<&Value>) {
     let Some(members) = holder.as_object_mut() else { return };

@@ -40,13 +40,16 @@ const USAGES: [&str; 23] = [
 
 /// Judges a service of the API.
 pub(super) fn api_service(object: &Value, errors: &mut Errors) {
-    let (name, spec) = (text(part(object, "metadata"), "name"), part(object, "spec"));
+    let (metadata, spec) = (part(object, "metadata"), part(object, "spec"));
     let path = Path::ROOT.child("spec");
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     let wanted = format!("{version}.{group}");
-    if name != wanted && !name.is_empty() && format::path_segment(name).is_empty() {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {}", crate::field::quote(&wanted));
-        errors.push(FieldError::invalid(&Path::ROOT.child("metadata.name"), name, &detail));
+    for field in ["generateName", "name"] {
+        let name = text(metadata, field);
+        if name != wanted && !name.is_empty() && format::path_segment(name).is_empty() {
+            let detail = format!("must be `spec.version+\".\"+spec.group`: {}", crate::field::quote(&wanted));
+            errors.push(FieldError::invalid(&Path::ROOT.child("metadata").child(field), name, &detail));
+        }
     }
     if group.is_empty() && version != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";

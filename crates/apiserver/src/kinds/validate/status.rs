@@ -275,12 +275,30 @@ fn pod(status: &Value, before: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn claim(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    resize_states(status, path, errors);
     let path = path.child("capacity");
     for (resource, amount) in members(status, "capacity") {
         let negative = amount.as_str().and_then(|text| Quantity::parse(text).ok()).filter(|amount| amount.sign() < 0);
         if let Some(amount) = negative {
             let shown = amount.whole().map_or_else(|| amount.written(), |whole| whole.to_string());
             errors.push(FieldError::invalid_shown(&path.key(resource), &shown, "must be a valid resource quantity"));
+        }
+    }
+}
+
+/// How far the growth of a volume may be. What is told is the resource, not its state.
+fn resize_states(status: &Value, path: &Path<'_>, errors: &mut Errors) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let path = path.child("allocatedResourceStatuses");
+    for (resource, state) in members(status, "allocatedResourceStatuses") {
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            errors.push(FieldError::not_supported_text(&path, resource, &STATES));
         }
     }
 }

@@ -25,9 +25,10 @@ use crate::{
 const MOST_DISRUPTED: usize = 2000;
 
 /// Deletes a pod if that is allowed now.
-pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
+pub(super) async fn evict(call: &Call, body: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
-    let eviction = decode(call, body)?;
+    let eviction = decode(call, body, options.field_validation, warnings)?;
+    super::super::create::check_namespace(call, &eviction)?;
     if object::name(&eviction) != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -54,7 +55,7 @@ pub(super) async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, St
 }
 
 /// The body of an eviction, of either version.
-fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
+fn decode(call: &Call, body: &[u8], validation: FieldValidation, warnings: &mut Vec<String>) -> Result<Value, Status> {
     let part = call.subresource().ok_or_else(Status::no_such_resource)?;
     let schema = part.schema.ok_or_else(Status::no_such_resource)?;
     let older = if decode::is_protobuf(&call.content_type) {
@@ -71,7 +72,7 @@ fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
         custom: None,
         internal: "policy.Eviction".to_owned(),
     };
-    decode::body(call, &wanted, body, FieldValidation::Ignore, &mut Vec::new())
+    decode::body(call, &wanted, body, validation, warnings)
 }
 
 /// Whether no budget counts a pod: it has not begun, is over, or on its way out.

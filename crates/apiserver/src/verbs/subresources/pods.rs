@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::{
     Call, Writer,
     decode::{self, Wanted},
-    read,
+    named, read,
 };
 use crate::{
     answer,
@@ -116,15 +116,15 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
         Wanted { group: "", version: "v1", kind: "Binding", schema, custom: None, internal: "core.Binding".to_owned() };
     let binding = decode::body(call, &wanted, body, options.field_validation, warnings)?;
     let name = object::name(&binding);
-    if name.is_empty() && call.name().is_empty() {
-        return Err(Status::bad_request("Name parameter required."));
-    }
     if !call.name().is_empty() && name != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
     let target = &binding["target"];
     let node = target["name"].as_str().unwrap_or_default();
     check_target(target["kind"].as_str().unwrap_or_default(), node)?;
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
     let pods = pods(call)?;
     let part = pods.subresource("binding");
     let writer = Writer { resource: &pods, shown: &pods, subresource: part, ..Writer::unowned(call, options.dry_run)? };
@@ -138,14 +138,29 @@ pub(super) async fn bind(call: &Call, body: &[u8], warnings: &mut Vec<String>) -
                 new["metadata"]["annotations"][key] = value.clone();
             }
         }
-        let mut metadata = Metadata::of(&mut new);
-        metadata.copy("uid", &binding);
-        metadata.copy("resourceVersion", &binding);
+        // Only a binding at its pod says which pod it means.
+        if call.subresource().is_some() {
+            check_version(&pods, call, &binding, old, options.dry_run)?;
+            Metadata::of(&mut new).copy("uid", &binding);
+        }
         set_condition(&mut new, &json!({"type": "PodScheduled", "status": "True"}), &call.shared.now());
         Ok(new)
     });
     change.await?;
     success(call)
+}
+
+/// Refuses to bind another version of a pod than is meant.
+fn check_version(pods: &Resource, call: &Call, binding: &Value, pod: &Value, dry_run: bool) -> Result<(), Status> {
+    let (given, current) = (object::text(binding, "resourceVersion"), object::text(pod, "resourceVersion"));
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    let key = crate::versions::storage_key(pods, call.namespace(), call.name(), dry_run);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: {given}, ResourceVersion in object meta: {current}"
+    );
+    Err(Status::conflict(named(pods), call.name(), &why))
 }
 
 /// Refuses what is no node, as the real server does: with everything in one message.

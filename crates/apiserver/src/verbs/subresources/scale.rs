@@ -40,7 +40,7 @@ pub(super) async fn update(call: &Call, body: &[u8], warnings: &mut Vec<String>)
     let wanted = wanted(call)?;
     let scale = decode::body(call, &wanted, body, options.field_validation, warnings)?;
     super::super::update::check_names(call, &scale)?;
-    check(call.name(), &scale)?;
+    check(call, &scale)?;
     let owner = Owner::of(call, &options);
     write(call, options.dry_run, warnings, |object, _| {
         let managers = scale_owner(&owner, &wanted).update(
@@ -76,7 +76,7 @@ pub(crate) async fn apply(
         let mut scale = scale.unwrap_or(old);
         schema::restore(&call.resource.schemas, wanted.schema, &mut scale).map_err(Status::internal)?;
         super::super::update::check_names(call, &scale)?;
-        check(call.name(), &scale)?;
+        check(call, &scale)?;
         Ok((scale, managers))
     })
     .await
@@ -103,7 +103,7 @@ pub(super) async fn patch(call: &Call, body: &[u8], warnings: &mut Vec<String>) 
     write(call, options.dry_run, warnings, |object, noted| {
         let patch = patch.as_ref().map_err(Status::clone)?;
         let scale = patch.apply(&call.shared.registry, &scale_type, &scale_of(call, object), noted)?;
-        check(call.name(), &scale)?;
+        check(call, &scale)?;
         let managers = scale_owner(&owner, &wanted).update(
             object,
             &complete(call, &scale_of(call, object), &wanted),
@@ -201,14 +201,15 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-fn check(name: &str, scale: &Value) -> Result<(), Status> {
+/// Refuses a number of replicas that cannot be. That of a custom resource is judged as a part of it.
+fn check(call: &Call, scale: &Value) -> Result<(), Status> {
     let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-    if replicas >= 0 {
+    if replicas >= 0 || call.resource.custom.is_some() {
         return Ok(());
     }
     let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
     let cause = Cause { reason: "FieldValueInvalid", message, field: "spec.replicas".into() };
-    Err(Status::invalid(KIND, name, vec![cause]))
+    Err(Status::invalid(KIND, call.name(), vec![cause]))
 }
 
 fn respond(call: &Call, object: &Value) -> Result<Response<Body>, Status> {
@@ -226,7 +227,9 @@ fn respond(call: &Call, object: &Value) -> Result<Response<Body>, Status> {
 fn table(call: &Call, scale: &Value) -> Result<Value, Status> {
     let view = call.table_view()?;
     let form = call.accepted.form;
-    let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "format": "", "priority": 0, "description": format!("{name} of a Scale object")});
+    let column = |name: &str, kind: &str, format: &str| json!({"name": name, "type": kind, "format": format, "priority": 0, "description": format!("{name} of a Scale object")});
+    // Custom resources tell what a name and what a time is.
+    let (name, age) = if call.resource.custom.is_some() { ("name", "date") } else { ("", "string") };
     let cells = crate::table::scale_cells(scale, view.now.as_second());
     let shown = match view.include {
         Include::None => Value::Null,
@@ -238,7 +241,7 @@ fn table(call: &Call, scale: &Value) -> Result<Value, Status> {
         "apiVersion": form.api_version(),
         "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
         "columnDefinitions": [
-            column("Name", "string"), column("Desired", "integer"), column("Available", "integer"), column("Age", "string"),
+            column("Name", "string", name), column("Desired", "integer", ""), column("Available", "integer", ""), column("Age", age, ""),
         ],
         "rows": [{"cells": cells, "object": shown}],
     }))

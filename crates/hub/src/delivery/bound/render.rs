@@ -58,7 +58,7 @@ impl Bound {
         }
         for key in self.unwanted(changed) {
             self.works.remove(&key);
-            told.works.push(WorkChange::Delete(self.id(&key.1, key.0)));
+            told.works.push(self.delete(&key.1, key.0));
         }
     }
 
@@ -86,7 +86,7 @@ impl Bound {
         if content.bundle.manifests.is_empty() {
             // All that was in it is left to others.
             if self.works.remove(&key).is_some() {
-                told.works.push(WorkChange::Delete(self.id(cluster, number)));
+                told.works.push(self.delete(cluster, number));
             }
             return;
         }
@@ -94,6 +94,7 @@ impl Bound {
             return;
         }
         told.works.push(self.put(cluster, number, &content.bundle));
+        self.unsent.remove(&key);
         let Content { bundle, objects } = content;
         self.works.insert(key, Work { bundle, objects, told: true });
     }
@@ -125,6 +126,11 @@ impl Bound {
             binding: Arc::clone(&self.holder.binding),
             number,
         }
+    }
+
+    pub(super) fn delete(&self, cluster: &Arc<str>, number: u32) -> WorkChange {
+        let (id, binding) = (self.id(cluster, number), Arc::clone(&self.holder.binding));
+        WorkChange::Delete { id, cluster: Arc::clone(cluster), binding, number }
     }
 
     pub(super) fn id(&self, cluster: &str, number: u32) -> ResourceId {

@@ -224,7 +224,7 @@ fn read<T: for<'a> Deserialize<'a>>(object: &Object) -> anyhow::Result<T> {
 mod tests {
     use orrery_works::{
         ContentHash, Dialect, Sequence, StatusHash, Version,
-        source::{ClusterRecord, StatusRecord, WorkRecord},
+        source::{ClusterRecord, Renewed, StatusRecord, WorkRecord},
     };
 
     use super::*;
@@ -258,6 +258,7 @@ mod tests {
             knows_epochs: true,
             verified: Some("e1".parse().unwrap()),
             agreed: None,
+            renewed: Some(Renewed { instead_of: "e1".parse().unwrap(), epoch: "e2".parse().unwrap() }),
         }
     }
 

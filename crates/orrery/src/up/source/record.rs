@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use jiff::Timestamp;
 use orrery_works::{
     ContentHash, Dialect, Sequence, StatusHash, Version,
-    source::{ClusterRecord, StatusRecord, WorkRecord},
+    source::{ClusterRecord, Renewed, StatusRecord, WorkRecord},
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,16 @@ pub(super) struct KeptCluster {
     verified: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agreed: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    renewed: Option<KeptEpoch>,
+}
+
+/// The epoch that a cluster is told instead of the store's.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeptEpoch {
+    instead_of: String,
+    epoch: String,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -70,6 +80,10 @@ impl KeptCluster {
             knows_epochs: record.knows_epochs,
             verified: text(&record.verified),
             agreed: text(&record.agreed),
+            renewed: record.renewed.as_ref().map(|Renewed { instead_of, epoch }| KeptEpoch {
+                instead_of: instead_of.to_string(),
+                epoch: epoch.to_string(),
+            }),
         }
     }
 
@@ -78,6 +92,9 @@ impl KeptCluster {
             KeptDialect::Seed => Dialect::Seed,
             KeptDialect::Ocm => Dialect::Ocm,
         });
+        let renewed = self.renewed.as_ref().map(|KeptEpoch { instead_of, epoch }| {
+            anyhow::Ok(Renewed { instead_of: instead_of.parse()?, epoch: epoch.parse()? })
+        });
         Ok(ClusterRecord {
             cluster: self.cluster.parse()?,
             floor: version(self.floor)?,
@@ -85,6 +102,7 @@ impl KeptCluster {
             knows_epochs: self.knows_epochs,
             verified: self.verified.as_deref().map(str::parse).transpose()?,
             agreed: self.agreed.as_deref().map(str::parse).transpose()?,
+            renewed: renewed.transpose()?,
         })
     }
 }
