@@ -465,9 +465,9 @@ async fn only_so_many_conversions_are_under_way_in_all() {
 async fn spaces_whose_servers_hang_keep_no_other_space_waiting() {
     let config = Config { conversion_timeout: LONG, conversions_at_once: 2, ..Config::default() };
     let client = Client::over(Store::memory(orrery_store::Config::default()).unwrap(), config).await;
-    let (one, other) = (Converter::start(|_| Reaction::Hang).await, Converter::start(|_| Reaction::Hang).await);
+    let hanging = [Converter::start(|_| Reaction::Hang).await, Converter::start(|_| Reaction::Hang).await];
     let good = Converter::of(host).await;
-    for (name, converter) in [("h1", &one), ("h2", &other), ("good", &good)] {
+    for (name, converter) in [("h1", &hanging[0]), ("h2", &hanging[1]), ("good", &good)] {
         client.post("/apis/core.orrery.io/v1alpha1/logicalspaces", &json!({"metadata": {"name": name}})).await;
         client.post(&format!("/spaces/{name}{DEFINITIONS}"), &definition(&converter.conversion())).await;
         assert_eq!(client.post(&format!("/spaces/{name}{}", place("v1")), &first("a", "x:1")).await.0, 201);
@@ -479,20 +479,17 @@ async fn spaces_whose_servers_hang_keep_no_other_space_waiting() {
             waiting.spawn(async move { client.get(&path).await.0 });
         }
     };
-    hang("h1", 20);
-    while one.under_way() < 2 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(client.get("/api/v1/namespaces/default").await.0, 200);
-    assert_eq!(one.under_way(), 2, "its own turn, and half of all");
-    hang("h2", 20);
-    while other.under_way() < 2 {
-        tokio::task::yield_now().await;
+    for (name, converter) in [("h1", &hanging[0]), ("h2", &hanging[1])] {
+        hang(name, 20);
+        while converter.under_way() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client.get("/api/v1/namespaces/default").await.0, 200);
+        assert_eq!(converter.under_way(), 2, "its own turn, and half of all");
     }
     // All turns are taken now, but for that of the third space.
     assert_eq!(client.get(&format!("/spaces/good{}/a", place("v2"))).await.1["spec"]["name"], "x");
-    one.release();
-    other.release();
+    hanging.iter().for_each(Converter::release);
     while let Some(code) = waiting.join_next().await {
         assert_eq!(code.unwrap(), 500);
     }

@@ -56,11 +56,7 @@ fn searching_is_paid_for_by_what_is_searched() {
     let names: Vec<String> = (0..1000).map(|number| format!("Gr\u{f6}\u{df}e n{number}")).collect();
     holds(r"self.all(n, n.matches('^\\p{L}[\\p{L}\\p{N} ]{0,62}$'))", &json!(names), 1_000_000);
     holds(r"self.all(n, n.matches('^[\\p{L}\\p{N} ]{0,62}$'))", &json!(names), 1_000_000);
-    holds(
-        r"!'a\u00e9a'.matches('\\B') && '\u00e9'.matches('\\B') && ''.matches('^$') && 'a'.matches('')",
-        &Json::Null,
-        10_000,
-    );
+    holds(r"''.matches('^$') && 'a'.matches('') && 'ab'.matches('\\B') && !'a'.matches('\\B')", &Json::Null, 10_000);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use regex_automata::{
     Input,
     hybrid::dfa::{Cache, DFA},
     nfa::thompson,
-    util::look::Look,
 };
 
 use super::{CACHE_SIZE, MAX_SIZE, builder, go_error, translate};
@@ -25,8 +24,7 @@ const KEPT: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Pattern {
     regex: Regex,
-    /// Nothing if there could be a match between the bytes of a character and nowhere else, which only the other knows to avoid: an
-    /// empty one where no word begins or ends.
+    /// Nothing for a pattern with `\B`, which asks for words of all languages: no automaton knows those by the byte.
     automaton: Option<DFA>,
     /// The number of states of the automaton before it is made deterministic.
     states: u64,
@@ -66,8 +64,6 @@ impl Pattern {
             .ok();
         // A pattern without an automaton is taken to be as large as may be.
         let states = automaton.as_ref().map_or(size / 16, |automaton| automaton.get_nfa().states().len());
-        let splits = |nfa: &thompson::NFA| nfa.has_empty() && nfa.look_set_any().contains(Look::WordAsciiNegate);
-        let automaton = automaton.filter(|automaton| !splits(automaton.get_nfa()));
         Self { regex, automaton, states: states as u64, caches: Mutex::default() }
     }
 
