@@ -125,7 +125,7 @@ impl Seen {
                     _ => tracing::warn!(%cluster, ?why, "ignored an event"),
                 }
             }
-            Effect::Held { cluster, ids } => {
+            Effect::Held { cluster, ids, .. } => {
                 self.held.fetch_add(1, Relaxed);
                 tracing::warn!(
                     %cluster,
@@ -140,6 +140,9 @@ impl Seen {
                     work = %id,
                     "a cluster has a version that was never assigned: the store was set back, and has a new epoch now"
                 );
+            }
+            Effect::Agreed { cluster } => {
+                tracing::info!(%cluster, "works that this installation does not know may be deleted there");
             }
             Effect::Record(_) | Effect::Send(..) | Effect::Status { .. } | Effect::Gone { .. } => {}
         }

@@ -178,7 +178,7 @@ impl Source {
         }
         if cluster.held.len() > before {
             let ids = cluster.held.keys().cloned().collect();
-            self.out.push(Effect::Held { cluster: name.clone(), ids });
+            self.out.push(Effect::Held { cluster: name.clone(), epoch: self.epoch.clone(), ids });
         }
     }
 

@@ -95,6 +95,8 @@ impl Source {
             self.epoch = new_epoch(&mut self.entropy);
             self.epoch_since = Some(now);
             self.works.values_mut().for_each(|work| work.assigned_now = false);
+            // What is held is found again, and is to be agreed to in the new epoch.
+            self.clusters.values_mut().for_each(|cluster| cluster.held.clear());
             self.out.push(Effect::Record(Record::Epoch(self.epoch.clone())));
             self.out.push(Effect::RolledBack { cluster, id: id.clone() });
         }
