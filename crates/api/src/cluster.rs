@@ -14,6 +14,13 @@ pub const VERSION: &str = "v1";
 /// The namespace of the inventory whose ConfigMaps hold properties of the clusters they are named after.
 pub const PROPERTIES_NAMESPACE: &str = "customization-properties";
 
+/// The annotation of a ManagedCluster by which a person agrees that works which the hub does not know are deleted there. Its value is
+/// the epoch in which they were held.
+pub const AGREE_DELETIONS: &str = "control.orrery.io/agree-deletions";
+
+/// The condition of a ManagedCluster that says whether such works wait for a person.
+pub const DELETIONS_HELD: &str = "DeletionsHeld";
+
 /// What is wanted of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -23,6 +23,7 @@
 
 mod feed;
 mod fleet;
+mod holdings;
 mod leaving;
 mod path;
 mod pause;

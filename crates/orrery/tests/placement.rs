@@ -4,6 +4,8 @@
 mod changes;
 #[path = "placement/faults.rs"]
 mod faults;
+#[path = "placement/holdings.rs"]
+mod holdings;
 #[path = "placement/preview.rs"]
 mod preview;
 #[path = "placement/stage.rs"]

@@ -2,6 +2,7 @@
 
 mod deferred;
 mod ledger;
+mod person;
 mod resync;
 mod send;
 mod status;
@@ -92,8 +93,15 @@ pub enum Effect {
     Held {
         /// The cluster.
         cluster: ClusterName,
+        /// The epoch in which it is to be agreed.
+        epoch: Epoch,
         /// The works.
         ids: Vec<ResourceId>,
+    },
+    /// The works that a cluster had and this source does not know are being deleted, since a person agreed.
+    Agreed {
+        /// The cluster.
+        cluster: ClusterName,
     },
     /// A cluster proved that the store was rolled back. The source goes on in a new epoch: towards that cluster, because nobody
     /// should have to believe one cluster about another, and towards all when a second one has proved it.
@@ -181,6 +189,15 @@ pub enum Change {
     Delete(ResourceId),
     /// All that is desired has been told once: works of the ledger that are not among it are deleted.
     Complete,
+    /// A person agrees that a cluster loses what this source does not know, if this is its epoch.
+    Agree {
+        /// The cluster.
+        cluster: ClusterName,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// These are all the clusters there are: nobody waits for others to say that something is gone.
+    Clusters(BTreeSet<ClusterName>),
 }
 
 /// The source's end of the conversation. See the crate's documentation for what it guarantees.
@@ -321,11 +338,6 @@ impl Source {
         self.works.len()
     }
 
-    /// Works of a cluster that it does not know and that wait for a person.
-    pub fn held(&self, cluster: &ClusterName) -> Vec<ResourceId> {
-        self.clusters.get(cluster).map(|cluster| cluster.held.keys().cloned().collect()).unwrap_or_default()
-    }
-
     /// Takes a change of what is desired.
     pub fn change(&mut self, change: Change, now: Timestamp) -> Result<Vec<Effect>, PutError> {
         match change {
@@ -336,6 +348,8 @@ impl Source {
             }
             Change::Delete(id) => Ok(self.delete(&id, now)),
             Change::Complete => Ok(self.ready(now)),
+            Change::Agree { cluster, epoch } => Ok(self.agree(&cluster, &epoch, now)),
+            Change::Clusters(clusters) => Ok(self.only(&clusters, now)),
         }
     }
 
@@ -405,14 +419,6 @@ impl Source {
                 work.bundle = None;
                 self.changed(id, Cause::Updated, now);
             }
-        }
-        self.drain()
-    }
-
-    /// Drops a work without waiting for its cluster, for a person who knows that the cluster will never answer.
-    pub fn forget(&mut self, id: &ResourceId, now: Timestamp) -> Vec<Effect> {
-        if self.works.contains_key(id) {
-            self.gone(id, now);
         }
         self.drain()
     }
@@ -515,20 +521,6 @@ impl Source {
             let record = cluster.record.clone();
             self.out.push(Effect::Record(Record::Cluster(record)));
         }
-    }
-
-    /// A person agrees that a cluster loses the works it has and the source does not know.
-    pub fn agree(&mut self, name: &ClusterName, now: Timestamp) -> Vec<Effect> {
-        let epoch = self.epoch_of(name).clone();
-        let cluster = self.cluster(name, now);
-        cluster.record.agreed = Some(epoch);
-        let held = std::mem::take(&mut cluster.held);
-        let record = cluster.record.clone();
-        self.out.push(Effect::Record(Record::Cluster(record)));
-        for (id, version) in held {
-            self.send_unknown(name, id, version, now);
-        }
-        self.drain()
     }
 
     fn is_loading(&self) -> bool {

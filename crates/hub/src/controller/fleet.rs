@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Config, Counters, Question, ROOT,
     feed::{Seen, Sight, Topic, Watch, space_of},
+    holdings::Holdings,
     leaving::is_held,
     path,
     pause::Pause,
@@ -44,7 +45,7 @@ const MAX_SEEN: usize = 1024;
 const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Fleet {
     pub(super) config: Config,
-    changes: mpsc::Sender<Change>,
+    pub(super) changes: mpsc::Sender<Change>,
     pub(super) counters: Arc<Counters>,
     pub(super) stop: CancellationToken,
     pub(super) spaces: BTreeMap<Arc<str>, Space>,
@@ -62,6 +63,10 @@ pub(super) struct Fleet {
     /// What tells this run from others.
     pub(super) run: String,
     complete: bool,
+    /// Something is being deleted in clusters that are not there any more.
+    left: bool,
+    /// Works that wait for a person.
+    pub(super) holdings: Holdings,
     starts: u64,
     tasks: JoinSet<()>,
     seen: mpsc::Sender<Seen>,
@@ -105,6 +110,8 @@ impl Fleet {
             waiting: Vec::new(),
             run,
             complete: false,
+            left: true,
+            holdings: Holdings::default(),
             starts: 0,
             tasks: JoinSet::new(),
             seen,
@@ -222,6 +229,7 @@ impl Fleet {
     fn see_clusters(&mut self, sight: Sight) {
         match sight {
             Sight::Applied(object) => {
+                self.holdings.see(&object);
                 let facts = (object.labels().clone(), annotations(&object));
                 let name = object.name_any();
                 for space in self.spaces.values_mut() {
@@ -268,6 +276,8 @@ impl Fleet {
 
     fn remove_cluster(&mut self, name: &str) {
         self.clusters.remove(name);
+        self.holdings.forget(name);
+        self.left = true;
         self.spaces.values_mut().for_each(|space| space.delivery.remove_cluster(name));
     }
 
@@ -358,6 +368,8 @@ impl Fleet {
                 space.delivery.set_unsent(&origin.binding, origin.number, &origin.cluster, unsent);
                 self.unsent.insert(id, version);
             }
+            Effect::Held { cluster, epoch, ids } => self.holdings.hold(cluster, epoch, ids),
+            Effect::Agreed { cluster } => self.holdings.agree(cluster),
             _ => {}
         }
     }
@@ -402,8 +414,14 @@ impl Fleet {
             needed
         });
         self.complete().await;
+        if self.complete && !(self.tell_clusters().await && self.tell_agreed().await) {
+            return;
+        }
+        self.show_holdings().await;
         let now = Instant::now();
-        if let Some(next) = self.spaces.values().filter_map(|space| space.next_try(now)).min() {
+        let next =
+            self.spaces.values().filter_map(|space| space.next_try(now)).chain(self.holdings.next_try(now)).min();
+        if let Some(next) = next {
             self.later(next - now);
         }
     }
@@ -423,6 +441,15 @@ impl Fleet {
             }
         }
         self.complete = self.changes.send(Change::Complete).await.is_ok();
+    }
+
+    /// Tells which clusters there are when something is being deleted elsewhere. Says whether anybody listens.
+    async fn tell_clusters(&mut self) -> bool {
+        if !std::mem::take(&mut self.left) {
+            return true;
+        }
+        let all = self.clusters.keys().filter_map(|name| ClusterName::new(name).ok()).collect();
+        self.changes.send(Change::Clusters(all)).await.is_ok()
     }
 
     /// Keeps what was sent before and is not known to be wanted or unwanted. Says whether anybody listens.
@@ -552,7 +579,8 @@ impl Fleet {
                 self.works.insert(id.clone(), origin);
                 Change::Keep(id)
             }
-            WorkChange::Delete { id, .. } => {
+            WorkChange::Delete { id, cluster, .. } => {
+                self.left |= !self.clusters.contains_key(&*cluster);
                 self.works.remove(&id);
                 self.unsent.remove(&id);
                 Change::Delete(id)

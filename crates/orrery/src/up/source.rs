@@ -125,7 +125,7 @@ impl Seen {
                     _ => tracing::warn!(%cluster, ?why, "ignored an event"),
                 }
             }
-            Effect::Held { cluster, ids } => {
+            Effect::Held { cluster, ids, .. } => {
                 self.held.fetch_add(1, Relaxed);
                 tracing::warn!(
                     %cluster,
@@ -143,6 +143,9 @@ impl Seen {
             }
             // The endpoint has counted it, and said so.
             Effect::TooLarge { .. } => {}
+            Effect::Agreed { cluster } => {
+                tracing::info!(%cluster, "works that this installation does not know may be deleted there");
+            }
             Effect::Record(_) | Effect::Send(..) | Effect::Status { .. } | Effect::Gone { .. } => {}
         }
     }

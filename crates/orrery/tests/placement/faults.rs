@@ -11,7 +11,7 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode};
 use kube::client::{Body, Client};
-use orrery_works::source::Change;
+use orrery_works::source::{Change, Effect};
 use serde_json::{Value, json};
 
 use crate::stage::{BINDINGS, CLUSTERS, Hub, LEDGERS, NAMESPACES, POLICIES, labelled};
@@ -304,7 +304,7 @@ async fn the_end_of_an_earlier_life_of_a_work_is_not_the_end_of_the_next() {
         placement.until(sent).await;
     }
     // The cluster acknowledges the deletion only now.
-    placement.hears_gone(&work).await;
+    placement.hears_that(Effect::Gone { id: work.clone() }).await;
     placement.hears_of(&work, "web", &json!({"replicas": 2, "readyReplicas": 2})).await;
     hub.wait(DEPLOYMENTS, "web", "the state", |found| found["status"]["readyReplicas"] == 2).await;
 

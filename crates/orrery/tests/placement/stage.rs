@@ -57,6 +57,8 @@ pub(crate) struct Placement {
     pub(crate) works: BTreeMap<ResourceId, (String, Arc<Bundle>)>,
     /// Works that are to stay as they are.
     pub(crate) kept: BTreeSet<ResourceId>,
+    /// The clusters there are, as far as was told.
+    pub(crate) clusters: BTreeSet<String>,
     pub(crate) counters: Arc<Counters>,
     /// How many works were rendered when somebody last looked.
     rendered: u64,
@@ -127,7 +129,17 @@ impl Hub {
         let links = Links { changes: sender, reports: heard, questions: self.desk.open() };
         let counters = Arc::new(Counters::default());
         let task = tokio::spawn(controller::run(config, links, Arc::clone(&counters), stop.clone()));
-        Placement { stop, task, changes, reports, works: BTreeMap::new(), kept: BTreeSet::new(), counters, rendered: 0 }
+        Placement {
+            stop,
+            task,
+            changes,
+            reports,
+            works: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            clusters: BTreeSet::new(),
+            counters,
+            rendered: 0,
+        }
     }
 
     pub(crate) async fn post(&mut self, path: &str, object: Value) -> Value {
@@ -200,7 +212,12 @@ impl Hub {
 impl Placement {
     /// The next change.
     pub(crate) async fn next(&mut self) -> Change {
-        let change = timeout(PATIENCE, self.changes.recv()).await.expect("a change in time").expect("a change");
+        let change = loop {
+            match timeout(PATIENCE, self.changes.recv()).await.expect("a change in time").expect("a change") {
+                Change::Clusters(all) => self.clusters = all.iter().map(ToString::to_string).collect(),
+                change => break change,
+            }
+        };
         match &change {
             Change::Put(desired) => {
                 let work = (desired.cluster.to_string(), Arc::clone(desired.bundle.bundle()));
@@ -208,7 +225,7 @@ impl Placement {
             }
             Change::Delete(id) => drop(self.works.remove(id)),
             Change::Keep(id) => drop(self.kept.insert(id.clone())),
-            Change::Complete => {}
+            Change::Complete | Change::Agree { .. } | Change::Clusters(_) => {}
         }
         change
     }
@@ -286,9 +303,9 @@ impl Placement {
         self.reports.send(report).await.expect("somebody listens");
     }
 
-    /// A cluster says that a work is gone.
-    pub(crate) async fn hears_gone(&self, id: &ResourceId) {
-        self.reports.send(Effect::Gone { id: id.clone() }).await.expect("somebody listens");
+    /// Something else was heard from a cluster.
+    pub(crate) async fn hears_that(&self, report: Effect) {
+        self.reports.send(report).await.expect("somebody listens");
     }
 
     pub(crate) async fn stop(self) {

@@ -173,7 +173,8 @@ impl Source {
         }
         if cluster.held.len() > before {
             let ids = cluster.held.keys().cloned().collect();
-            self.out.push(Effect::Held { cluster: name.clone(), ids });
+            let epoch = self.epoch_of(name).clone();
+            self.out.push(Effect::Held { cluster: name.clone(), epoch, ids });
         }
     }
 

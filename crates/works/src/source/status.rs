@@ -102,6 +102,8 @@ impl Source {
             self.epoch = epoch;
             self.epoch_since = Some(now);
             self.works.values_mut().for_each(|work| work.assigned_now = false);
+            // What is held is found again, and is to be agreed to in the new epoch.
+            self.clusters.values_mut().for_each(|cluster| cluster.held.clear());
             self.out.push(Effect::Record(Record::Epoch(self.epoch.clone())));
         } else if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.renewed_at = Some(now);

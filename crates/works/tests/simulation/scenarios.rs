@@ -288,12 +288,16 @@ fn towards_an_agent_without_epochs_the_source_does_the_holding() {
     let held = HeldVersion { id: id(), version: version(3), epoch: None };
     let request = SpecResync { cluster: cluster.clone(), addressee: None, scope: None, versions: vec![held] };
     let effects = source.receive(Dialect::Ocm, Message::SpecResync(request.clone()), at(1));
-    assert!(effects.contains(&Effect::Held { cluster: cluster.clone(), ids: vec![id()] }), "{effects:?}");
+    let epoch = source.epoch().clone();
+    let held = Effect::Held { cluster: cluster.clone(), epoch: epoch.clone(), ids: vec![id()] };
+    assert!(effects.contains(&held), "{effects:?}");
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Send(_, Message::Spec(_)))));
     let is_deletion = |effect: &Effect| {
         matches!(effect, Effect::Send(Dialect::Ocm, Message::Spec(Spec { wish: Wish::Unknown(_), epoch: None, .. })))
     };
-    assert!(source.agree(&cluster, at(2)).iter().any(is_deletion));
+    assert!(source.agree(&cluster, &"another".parse().unwrap(), at(2)).is_empty(), "that was for another epoch");
+    let agreed = source.agree(&cluster, &epoch, at(2));
+    assert!(agreed.iter().any(is_deletion) && agreed.contains(&Effect::Agreed { cluster: cluster.clone() }));
     assert!(source.receive(Dialect::Ocm, Message::SpecResync(request), at(3)).iter().any(is_deletion));
     // A work that is made under this id again must be newer than what the agent remembers of it.
     source.put(desired(1), at(4)).unwrap();
@@ -580,6 +584,23 @@ fn statuses_are_asked_for_when_everything_is_known() {
     assert!(asked.iter().any(|message| matches!(message, Message::StatusResync(_))), "{asked:?}");
     let heard = source.receive(Dialect::Seed, report(), at(13));
     assert!(heard.iter().any(|effect| matches!(effect, Effect::Status { .. })), "{heard:?}");
+}
+
+/// A cluster that left the inventory will never say that its works are gone. Should it come back, no version comes twice.
+#[test]
+fn nobody_waits_for_a_cluster_that_left() {
+    let mut source = new_source();
+    source.put(desired(1), at(0)).unwrap();
+    source.delete(&id(), at(1));
+    let clusters = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+    assert!(source.change(Change::Clusters(clusters(&["cluster1", "cluster2"])), at(2)).unwrap().is_empty());
+    assert_eq!(source.works(), 1, "it may still answer");
+    let effects = source.change(Change::Clusters(clusters(&["cluster2"])), at(3)).unwrap();
+    assert!(effects.contains(&Effect::Record(Record::Forgotten(id()))), "{effects:?}");
+    assert_eq!(source.works(), 0);
+    assert!(sent_by_source(source.tick(at(100_000))).iter().all(|message| !matches!(message, Message::Spec(_))));
+    source.put(desired(1), at(100_001)).unwrap();
+    assert_eq!(source.version(&id()), Some(version(2)));
 }
 
 /// How long a silent cluster is left alone grows, and shrinks again when it speaks.
