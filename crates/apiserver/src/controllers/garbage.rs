@@ -103,7 +103,7 @@ pub(super) async fn run(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
         async move {
             let Some(existing) = shared.store.get(&key) else { return Ok(Outcome::Done) };
             if verbs::stored(&existing)?.is_deleting() {
-                finish(shared, queue, &existing).await.map(|()| Outcome::Done)
+                finish(shared, queue, &existing).await
             } else {
                 check_owners(shared, &existing).await
             }
@@ -234,7 +234,7 @@ async fn edit(shared: &Shared, key: &Key, change: impl Fn(&mut Value)) -> Result
 }
 
 /// Does what an object that is being deleted waits for, and lets it go when that is done.
-async fn finish(shared: &Shared, queue: &Queue<Key>, existing: &Object) -> Result<(), Status> {
+async fn finish(shared: &Shared, queue: &Queue<Key>, existing: &Object) -> Result<Outcome, Status> {
     let value = verbs::stored(existing)?.parse("", "");
     let uid = object::text(&value, "uid");
     let waits_for = |finalizer: &str| object::finalizers(&value).any(|name| name == finalizer);
@@ -246,10 +246,10 @@ async fn finish(shared: &Shared, queue: &Queue<Key>, existing: &Object) -> Resul
             outcome = outcome.and(kept);
         }
         outcome?;
-        return remove_finalizer(shared, existing, ORPHAN).await;
+        return remove_finalizer(shared, existing, ORPHAN).await.map(|()| Outcome::Done);
     }
     if !waits_for(FOREGROUND) {
-        return Ok(());
+        return Ok(Outcome::Done);
     }
     let mut blocked = false;
     for dependent in shared.store.owned_by(uid) {
@@ -260,8 +260,11 @@ async fn finish(shared: &Shared, queue: &Queue<Key>, existing: &Object) -> Resul
             queue.tell(dependent.key().clone(), (), When::Now);
         }
     }
-    // When one that blocks changes or goes, this is looked at again.
-    if blocked { Ok(()) } else { remove_finalizer(shared, existing, FOREGROUND).await }
+    if blocked {
+        // When one that blocks changes or goes, this is told of. Nobody follows a kind yet that was defined just now, though.
+        return Ok(Outcome::Again);
+    }
+    remove_finalizer(shared, existing, FOREGROUND).await.map(|()| Outcome::Done)
 }
 
 #[cfg(test)]

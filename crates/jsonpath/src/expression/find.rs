@@ -19,20 +19,29 @@ pub(super) struct Search<'w> {
     left: Cell<usize>,
     /// Whether the parts of the whole are counted in what is left.
     counted: Cell<bool>,
+    /// Whether too many were met.
+    ended: Cell<bool>,
 }
 
 impl<'w> Search<'w> {
     pub(super) fn of(whole: &'w Value) -> Self {
-        Self { whole, left: Cell::new(FEW), counted: Cell::new(false) }
+        Self { whole, left: Cell::new(FEW), counted: Cell::new(false), ended: Cell::new(false) }
     }
 
     fn meet(&self, count: usize) -> Result<(), String> {
         if count > self.left.get() && !self.counted.replace(true) {
             self.left.set(self.left.get().saturating_add(parts(self.whole).saturating_mul(TIMES)));
         }
-        let left = self.left.get().checked_sub(count).ok_or("too many values on the way")?;
-        self.left.set(left);
-        Ok(())
+        match self.left.get().checked_sub(count) {
+            Some(left) if !self.ended.get() => {
+                self.left.set(left);
+                Ok(())
+            }
+            _ => {
+                self.ended.set(true);
+                Err("too many values on the way".to_owned())
+            }
+        }
     }
 
     /// All that steps lead to from some values.
