@@ -231,6 +231,8 @@ struct PolicyDirt {
     destinations: bool,
     /// Objects that it has or has not, or for which it asks something else.
     members: BTreeSet<ObjectId>,
+    /// Parts that must be looked at whether or not anything changed in them.
+    parts: BTreeSet<u32>,
     inside: Dirt,
 }
 
@@ -419,6 +421,15 @@ impl Delivery {
         if let Some(bound) = self.bindings.get_mut(key) {
             bound.spec = None;
             self.dirty.entry(Arc::clone(&key.0)).or_default().whole = true;
+        }
+    }
+
+    /// Somebody deleted a ledger of a Binding: what it must hold is not stored.
+    pub fn doubt_ledgers(&mut self, binding: &str) {
+        let Some(key) = self.names.get(binding) else { return };
+        if let Some(bound) = self.bindings.get_mut(key) {
+            bound.doubt_ledgers();
+            self.dirty.entry(Arc::clone(&key.0)).or_default().parts.insert(key.1);
         }
     }
 

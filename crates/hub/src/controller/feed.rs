@@ -19,6 +19,7 @@ pub(super) enum Topic {
     Clusters,
     Properties,
     Bindings,
+    Ledgers,
     Transforms,
     Collectors,
     Namespaces,

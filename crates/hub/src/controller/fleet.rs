@@ -330,6 +330,7 @@ impl Fleet {
             }
             for (topic, resource) in [
                 (Topic::Bindings, path::bindings()),
+                (Topic::Ledgers, path::ledgers()),
                 (Topic::Transforms, path::transforms()),
                 (Topic::Collectors, path::collectors()),
                 (Topic::Namespaces, path::namespaces()),

@@ -434,7 +434,7 @@ impl Space {
             Topic::Namespaces => self.delivery.set_namespace(&name, object.labels().clone()),
             Topic::Definitions => self.rediscover = true,
             Topic::Objects(resource) => self.apply_object(resource, object),
-            Topic::Policies | Topic::Clusters | Topic::Properties => {}
+            Topic::Ledgers | Topic::Policies | Topic::Clusters | Topic::Properties => {}
         }
     }
 
@@ -480,6 +480,16 @@ impl Space {
             Topic::Bindings => {
                 if self.bindings.remove(name).is_some() {
                     self.delivery.doubt_binding(name);
+                    // Its ledgers belong to it and go with it.
+                    self.delivery.doubt_ledgers(name);
+                }
+            }
+            Topic::Ledgers => {
+                let has = |(binding, further): &(&Arc<str>, &Vec<String>)| {
+                    ***binding == *name || further.iter().any(|further| further == name)
+                };
+                if let Some((binding, _)) = self.further.iter().find(has) {
+                    self.delivery.doubt_ledgers(binding);
                 }
             }
             Topic::Namespaces => self.delivery.remove_namespace(name),
@@ -499,6 +509,10 @@ impl Space {
         let plain = |name: &String| (String::new(), name.clone());
         match topic {
             Topic::Bindings => self.bindings.keys().map(|name| plain(&name.to_string())).collect(),
+            Topic::Ledgers => {
+                let first = self.further.keys().map(|name| plain(&name.to_string()));
+                first.chain(self.further.values().flatten().map(plain)).collect()
+            }
             Topic::Transforms => self.transforms.keys().map(plain).collect(),
             Topic::Collectors => self.collectors.keys().map(plain).collect(),
             Topic::Namespaces => self.delivery.namespaces().map(|name| (String::new(), name.to_string())).collect(),

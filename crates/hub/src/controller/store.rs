@@ -159,16 +159,18 @@ async fn store_ledgers(
     failed: &impl Fn(),
 ) -> Result<(), Unwritten> {
     let owner = space.bindings.get(binding).map(|binding| Arc::clone(&binding.uid)).unwrap_or_default();
-    let frame = json!({"metadata": {"ownerReferences": [{
+    // A Binding that somebody deleted has another life, and its ledgers go on with that.
+    let owners = json!([{
         "apiVersion": path::bindings().api_version, "kind": "Binding", "name": &**binding, "uid": &*owner,
-    }]}});
+    }]);
     let further = ledgers.further.iter().map(|(name, ledger)| (name.as_str(), ledger));
     for (name, ledger) in further.chain([(&**binding, &ledgers.first)]) {
         let ledger = serde_json::to_value(ledger).unwrap_or_default();
-        let fields = json!({"spec": {
+        let spec = json!({
             "binding": ledger["binding"], "boxes": ledger["boxes"], "kept": ledger["kept"], "further": ledger["further"],
-        }});
-        let resource = path::ledgers();
+        });
+        let fields = json!({"metadata": {"ownerReferences": owners}, "spec": spec});
+        let (resource, frame) = (path::ledgers(), json!({}));
         let attempt = || write::ensure(&space.client, &resource, "", name, &frame, &fields);
         write::persist("a WorkLedger", stop, failed, attempt).await?;
     }

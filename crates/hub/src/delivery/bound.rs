@@ -93,6 +93,8 @@ pub(super) struct Bound {
     works: BTreeMap<(u32, Arc<str>), Work>,
     /// Works of it that were too large to be sent.
     unsent: BTreeMap<(u32, Arc<str>), Unsent>,
+    /// Whether a ledger is not stored as it was told.
+    ledgers_doubted: bool,
     /// The destinations for which all works were looked at.
     looked_at: Option<Arc<BTreeSet<Arc<str>>>>,
     /// Where a program before this one may have sent works, until this one has looked at the Binding.
@@ -145,6 +147,7 @@ impl Bound {
             shared: BTreeMap::new(),
             works: BTreeMap::new(),
             unsent: BTreeMap::new(),
+            ledgers_doubted: false,
             looked_at: None,
             sent_to: BTreeSet::new(),
             unseen: BTreeSet::new(),
@@ -191,6 +194,11 @@ impl Bound {
     }
 
     /// Whether a work was too large to be sent. Answers whether that is news.
+    /// What a ledger must hold is not stored.
+    pub(super) fn doubt_ledgers(&mut self) {
+        self.ledgers_doubted = true;
+    }
+
     pub(super) fn set_unsent(&mut self, number: u32, cluster: &Arc<str>, unsent: Option<Unsent>) -> bool {
         let key = (number, Arc::clone(cluster));
         match unsent.filter(|_| self.works.contains_key(&key)) {
@@ -325,7 +333,7 @@ impl Bound {
         };
         let sizes = looked_at.chain(&gone).map(|id| (id.clone(), self.size(id))).collect::<Vec<_>>();
         let mut touched = self.boxes.repack(sizes, |_| true).boxes;
-        if was_frozen || !touched.is_empty() {
+        if std::mem::take(&mut self.ledgers_doubted) || was_frozen || !touched.is_empty() {
             told.ledgers = Some(self.ledgers(Vec::new(), around.max_ledger_bytes));
         }
         touched.extend(changed.iter().filter_map(|id| self.boxes.number(id)));
@@ -403,7 +411,8 @@ impl Bound {
     fn freeze(&mut self, max_ledger_bytes: usize, told: &mut Told) {
         self.stale = true;
         self.keep_last(told);
-        if !self.frozen && !self.works.is_empty() {
+        let is_stored = self.frozen && !std::mem::take(&mut self.ledgers_doubted);
+        if !is_stored && !self.works.is_empty() {
             let works = self.works.iter().map(|((number, cluster), work)| (*number, cluster, &work.bundle));
             // What was sent can be written.
             told.ledgers = Some(self.ledgers(ledger::kept(works).unwrap_or_default(), max_ledger_bytes));

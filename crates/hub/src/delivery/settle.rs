@@ -86,6 +86,9 @@ impl Delivery {
                 inside.entry(part).or_default().clusters.extend(dirt.inside.clusters.iter().cloned());
             }
         }
+        for part in dirt.parts {
+            inside.entry(part).or_default();
+        }
         for (part, of_part) in inside {
             self.settle_part((Arc::clone(policy), part), of_part, claims, settled);
         }

@@ -82,6 +82,45 @@ async fn a_binding_that_somebody_changes_or_deletes_is_put_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ledger_that_goes_comes_back_also_while_changes_are_held() {
+    let mut hub = Hub::start().await;
+    hub.config_map("prod", "plain", "p", json!({})).await;
+    hub.policy("web", labelled(&["configmaps"], json!({}))).await;
+    let mut placement = hub.placement();
+    placement.until_complete().await;
+    placement.until(&["c1 plain p", "c2 plain p"]).await;
+    for held in [false, true] {
+        if held {
+            hub.config_map("prod", "wrong", "{{.nope}}", json!({EXPAND: "true"})).await;
+            hub.wait(BINDINGS, "web", "an error", |binding| binding["status"]["errors"].is_array()).await;
+        }
+        let keeps = |ledger: &Value| ledger["spec"]["kept"].as_array().is_some_and(|kept| !kept.is_empty()) == held;
+        let first = hub.wait(LEDGERS, "web", "what it keeps", keeps).await;
+        let is_another = |ledger: &Value, than: &Value| {
+            keeps(ledger) && ledger["metadata"]["uid"] != than["metadata"]["uid"] && ledger["spec"] == than["spec"]
+        };
+        hub.delete(&format!("{LEDGERS}/web")).await;
+        let second = hub.wait(LEDGERS, "web", "another life", |ledger| is_another(ledger, &first)).await;
+        // Of a Binding that goes, the ledger is kept for its next life, or comes back.
+        let before = hub.get(&format!("{BINDINGS}/web")).await.expect("a Binding");
+        hub.delete(&format!("{BINDINGS}/web")).await;
+        let is_next = |binding: &Value| binding["metadata"]["uid"] != before["metadata"]["uid"];
+        let next = hub.wait(BINDINGS, "web", "another life", is_next).await;
+        let belongs = |ledger: &Value| {
+            ledger["metadata"]["ownerReferences"][0]["uid"] == next["metadata"]["uid"]
+                && ledger["spec"] == second["spec"]
+        };
+        hub.wait(LEDGERS, "web", "the same for it", belongs).await;
+    }
+    let before = placement.works.clone();
+    placement.stop().await;
+    let mut next = hub.placement();
+    next.until_complete().await;
+    assert_eq!(next.works, before, "clusters keep what they have");
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_that_is_made_anew_has_a_binding_of_its_own() {
     let mut hub = Hub::start().await;
     hub.config_map("prod", "plain", "p", json!({})).await;
