@@ -57,10 +57,10 @@ async fn crashes_set_nothing_back_and_repeat_nothing() {
     let _mosquitto = Mosquitto::open(&installation, port);
     let start = || up(directory.path(), &["--broker", &url, "--source-id", "hub1", "--max-work-objects", "1"]);
     let ear = installation.anybody("cluster1", &url).listen(&[SEED.spec_topic("hub1", "cluster1")]);
-    let agent = ends::agent(ends::impatient("127.0.0.1", port, "agent"), Dialect::Seed, Memory::default()).await;
-
     let mut hub = start();
     let mut client = converses(&hub).await;
+    // Its first question is answered before the first crash, so that it knows from which life of the store its works are.
+    let agent = ends::agent(ends::impatient("127.0.0.1", port, "agent"), Dialect::Seed, Memory::default()).await;
     let watching = kube_client(hub.kubeconfig()).await;
     watch_until(&watching, "/api/v1/namespaces", "customization-properties", "a name", |_| true).await;
     let properties = json!({"metadata": {"name": "cluster1"}, "data": {"round": "0"}});
@@ -75,6 +75,7 @@ async fn crashes_set_nothing_back_and_repeat_nothing() {
     });
     client.send(Method::POST, &format!("{CONTROL}/bindingpolicies"), Some(&policy)).await.unwrap();
     ear.hears_so_many(OBJECTS, is_work);
+    agent.hears("all works", |told| told.len() == OBJECTS).await;
 
     // One property changes every work.
     for (killed_after, round) in KILLED_AFTER.into_iter().zip(1..) {
