@@ -104,6 +104,7 @@ async fn crashes_set_nothing_back_and_repeat_nothing() {
     ear.hears_so_many(OBJECTS, |event| text(event).ends_with(" held"));
 
     // Nothing changes: nothing is sent, whatever ends how.
+    metric_until(&mut client, "orrery_works_received_total", |received| received >= OBJECTS as u64).await;
     loop {
         metric_until(&mut client, "orrery_placement_told_works_total", |told| told >= OBJECTS as u64).await;
         assert!(hub.stop().success());
